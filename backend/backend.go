@@ -1,0 +1,171 @@
+// Package backend says what unfray asks of a model server: run these token
+// IDs, keep to this mask, hand back token IDs.
+//
+// A backend knows nothing of healing. It is given a prompt as IDs and, where
+// it can consult one, a [Steer]; how the mask came about is not its business.
+// The guarantees every implementation gives are executable: see
+// [github.com/unfray/unfray/backend/backendtest].
+package backend
+
+import (
+	"context"
+	"time"
+
+	"github.com/unfray/unfray/vocab"
+)
+
+// Backend runs one model. All methods may be called from several goroutines.
+type Backend interface {
+	// Info describes the model. It does not change during the backend's life.
+	Info() Info
+
+	// Generate admits a request and returns the stream of its tokens. It
+	// returns once the request is queued; an error means that it was not
+	// admitted ([*QueueFullError], [*PromptTooLongError], [*InvalidTokenError], …).
+	// The request must not be changed until the stream has ended. Canceling
+	// ctx ends the generation within one decode step.
+	Generate(ctx context.Context, req *Request) (Stream, error)
+
+	// Close stops running requests, waits for them and frees the model.
+	Close() error
+}
+
+// Info describes a model and what its backend can do.
+type Info struct {
+	Name          string // identifier shown to clients, as in /v1/models
+	Description   string // for people: architecture, size, quantization
+	ContextLength int    // tokens, prompt and continuation together, a request
+	VocabSize     int    // number of token IDs; rows of logits have this length
+	ChatTemplate  string // Jinja source, or empty
+	Created       time.Time
+
+	Capabilities Capabilities
+}
+
+// Capabilities says which parts of a [Request] a backend honors.
+type Capabilities struct {
+	Steer    bool // consults Request.Steer at every token
+	Logprobs bool // fills Token.Logprob and Token.Top
+	Logits   bool // also implements [LogitsReader]
+}
+
+// LogitsReader is implemented by backends that can hand out whole rows of
+// logits. Exact healing weighs the ways to cover a prompt's end with them.
+type LogitsReader interface {
+	// Logits prefills ids and returns one row for each position from..len(ids)-1,
+	// all from the same prefill. Row i holds the raw logits of the token that
+	// follows ids[:from+i+1]. The rows are the caller's.
+	Logits(ctx context.Context, ids []vocab.ID, from int) ([][]float32, error)
+}
+
+// Request asks for one continuation.
+type Request struct {
+	// Prompt is prefilled as it is: no BOS is added. It holds at least one ID.
+	Prompt []vocab.ID
+
+	Sampling Sampling
+
+	// MaxTokens limits the tokens that Steer counts (all of them without a
+	// Steer). Zero means as many as the context holds.
+	MaxTokens int
+
+	// Logprobs asks for the log-probability of every token, TopLogprobs for
+	// that many likeliest alternatives beside it.
+	Logprobs    bool
+	TopLogprobs int
+
+	// Steer, if not nil, is consulted at every token.
+	Steer Steer
+}
+
+// Steer narrows and watches one generation. A backend calls Mask, then Accept
+// with the token it chose, alternately and never from two goroutines at once.
+// Both run between decode steps: they must be quick and must not block.
+type Steer interface {
+	// Mask returns the IDs the next token may have, or nil if any may. The
+	// mask holds at least one ID. It is valid until the next call of Accept.
+	Mask() vocab.Mask
+	// Accept takes the chosen token and says what it was. It is called for
+	// every token of the stream, end-of-generation tokens excepted.
+	Accept(vocab.ID) Verdict
+}
+
+// Verdict is what a [Steer] says of an accepted token.
+type Verdict struct {
+	Uncounted bool // does not count against MaxTokens
+	Stop      bool // is the last token of this generation
+}
+
+// Sampling selects tokens from logits. The zero value is greedy: the likeliest
+// token, the lowest ID among equals.
+type Sampling struct {
+	Temperature float64 // 0 is greedy
+	TopK        int     // 0: off
+	TopP        float64 // 0 or 1: off
+	MinP        float64 // 0: off; relative to the likeliest token
+
+	// RepeatPenalty divides (or, below zero, multiplies) the logits of tokens
+	// seen in the last RepeatLastN tokens, prompt included; 0 or 1: off.
+	RepeatPenalty float64
+	RepeatLastN   int // 0: 64
+	// FrequencyPenalty and PresencePenalty follow OpenAI's definition, over
+	// generated tokens only.
+	FrequencyPenalty float64
+	PresencePenalty  float64
+
+	LogitBias map[vocab.ID]float64
+
+	// Seed makes sampling repeatable: the same request gives the same tokens
+	// whatever else the backend is doing at the time. Nil draws a fresh seed.
+	Seed *uint64
+}
+
+// Stream is a running generation. Next, End and Close are for one goroutine.
+type Stream interface {
+	// Next waits for the next token. It returns io.EOF after the last one, the
+	// context's error when that was canceled, or the backend's error.
+	Next() (Token, error)
+	// End says how the generation ended. It is valid once Next has returned
+	// an error, io.EOF included.
+	End() End
+	// Close gives the generation up, if it is still running, and frees what it
+	// holds. It may be called more than once.
+	Close() error
+}
+
+// Token is one generated token.
+type Token struct {
+	ID vocab.ID
+	// Logprob is the natural logarithm of the token's probability by the
+	// model's own distribution: before temperature, mask and bias.
+	Logprob float64
+	// Top lists the likeliest tokens by the same distribution, likeliest first.
+	Top []Logprob
+}
+
+// Logprob is a token with its log-probability.
+type Logprob struct {
+	ID      vocab.ID
+	Logprob float64
+}
+
+// FinishReason says why a generation ended.
+type FinishReason string
+
+// The reasons, as OpenAI's API spells them.
+const (
+	FinishStop   FinishReason = "stop"   // end-of-generation token or Verdict.Stop
+	FinishLength FinishReason = "length" // MaxTokens or the context is used up
+)
+
+// End closes a stream.
+type End struct {
+	Reason FinishReason
+	// EndToken is the end-of-generation token that was drawn, or vocab.None.
+	EndToken vocab.ID
+	// CachedTokens is how many of the prompt's tokens were not prefilled
+	// because an earlier request had left them.
+	CachedTokens int
+	// ForwardPasses counts the decode calls that worked on this request.
+	ForwardPasses int
+}
