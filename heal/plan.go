@@ -1,0 +1,147 @@
+package heal
+
+import (
+	"slices"
+
+	"github.com/unfray/unfray/boundary"
+	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/vocab"
+)
+
+// Plan is what to do with one prompt. It does not change once made and may
+// serve several generations at once, each with its own [Session].
+type Plan struct {
+	// Mode is what is done: Stable, Last or Off.
+	Mode Mode
+	// Prompt holds the IDs to prefill.
+	Prompt []vocab.ID
+	// Removed is how many of the prompt's own tokens are not in Prompt.
+	Removed int
+	// Pending holds the prompt's bytes that generation must produce first.
+	Pending []byte
+	// Branches are the canonical ways over the pending bytes, with paths that
+	// start after Prompt. They are empty where nothing is pending and where
+	// the replay goes by bytes alone.
+	Branches []boundary.Branch
+	// Notes says what was done in another way than asked.
+	Notes []Note
+
+	vocab *vocab.Vocab
+}
+
+// New plans the healing of a prompt. The IDs must be in t's vocabulary; a BOS
+// token is one of them. New does not keep or change ids.
+func New(t *tokenizer.Tokenizer, ids []vocab.ID, mode Mode) *Plan {
+	p := &Plan{Mode: mode, Prompt: slices.Clone(ids), vocab: t.Vocab()}
+	switch mode {
+	case Off:
+	case Last:
+		p.planLast()
+	default:
+		p.Mode = Stable
+		if mode == Exact {
+			p.note(CodeExactUnavailable, "exact healing is not available in this version; the prompt was healed with stable")
+		}
+		p.planStable(t)
+	}
+	return p
+}
+
+func (p *Plan) note(code, text string) {
+	p.Notes = append(p.Notes, Note{Code: code, Text: text})
+}
+
+// rollBack drops the last n tokens of the prompt and makes their bytes pending.
+func (p *Plan) rollBack(n int) {
+	keep := len(p.Prompt) - n
+	for _, id := range p.Prompt[keep:] {
+		p.Pending = append(p.Pending, p.vocab.Bytes(id)...)
+	}
+	p.Prompt, p.Removed = p.Prompt[:keep], n
+}
+
+// rollBackBytes is rollBack for a replay that goes by bytes. It leaves the
+// prompt alone if no token can begin the replay, which only happens in
+// vocabularies that lack some single bytes.
+func (p *Plan) rollBackBytes(n int) {
+	whole := p.Prompt
+	p.rollBack(n)
+	if n == 0 || len(p.vocab.AppendPrefixes(nil, p.Pending)) > 0 || p.vocab.PrefixRange(p.Pending).Len() > 0 {
+		return
+	}
+	p.Prompt, p.Pending, p.Removed = whole, nil, 0
+	p.note(CodeMaskEmpty, "no token of the vocabulary can produce the prompt's last bytes again; the prompt was left as it is")
+}
+
+// planLast drops the last token, unless it is a control token or the only one.
+func (p *Plan) planLast() {
+	n := len(p.Prompt)
+	switch {
+	case n == 0 || !p.vocab.IsText(p.Prompt[n-1]):
+		return
+	case n == 1:
+		p.noteNothingBefore(0)
+		return
+	}
+	p.rollBackBytes(1)
+}
+
+func (p *Plan) planStable(t *tokenizer.Tokenizer) {
+	r, canonical := boundary.AnalyzeIDs(t, p.Prompt)
+	if !canonical {
+		p.planBytes(r)
+		return
+	}
+	switch {
+	case len(r.Pending) == 0:
+		return
+	case r.Stable > 0:
+		p.rollBack(len(p.Prompt) - r.Stable)
+		p.Branches = r.Branches
+	case len(p.Prompt) > 1:
+		// Keep the first token all the same; what is left of the branches are
+		// those that agree with it.
+		first := p.Prompt[0]
+		p.rollBack(len(p.Prompt) - 1)
+		for _, b := range r.Branches {
+			if len(b.Path) > 0 && b.Path[0] == first {
+				b.Path = b.Path[1:]
+				p.Branches = append(p.Branches, b)
+			}
+		}
+		p.noteNothingBefore(1)
+	default:
+		p.noteNothingBefore(0)
+	}
+}
+
+// planBytes rolls back to the last of the caller's own tokens that ends in the
+// stable text. The pending bytes may be produced by any tokens.
+func (p *Plan) planBytes(r *boundary.Report) {
+	keep, at := 0, 0
+	for keep < len(p.Prompt) {
+		n := len(p.vocab.Bytes(p.Prompt[keep]))
+		if at+n > r.StableBytes {
+			break
+		}
+		at += n
+		keep++
+	}
+	if keep == len(p.Prompt) {
+		return
+	}
+	p.note(CodeNotCanonical, "the prompt's token IDs are not the tokenizer's own tokenization of their text; the bytes rolled back may be produced again by any tokens")
+	if keep == 0 {
+		keep = 1
+		p.noteNothingBefore(1)
+	}
+	p.rollBackBytes(len(p.Prompt) - keep)
+}
+
+func (p *Plan) noteNothingBefore(kept int) {
+	text := "the prompt is a single token that may still change, and the model has no start token to roll back to; the prompt was left as it is"
+	if kept > 0 {
+		text = "every token of the prompt may still change, and the model has no start token to roll back to; the first token was kept"
+	}
+	p.note(CodeNothingBefore, text)
+}
