@@ -1,0 +1,132 @@
+package unfray
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/heal"
+	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/vocab"
+)
+
+// Model is a backend with its model's tokenizer. It may be used by several
+// goroutines.
+type Model struct {
+	backend backend.Backend
+	tok     *tokenizer.Tokenizer
+}
+
+// NewModel joins a backend and a tokenizer, which must be of the same model:
+// it fails if their vocabularies differ in size.
+func NewModel(b backend.Backend, t *tokenizer.Tokenizer) (*Model, error) {
+	if n, m := b.Info().VocabSize, t.Vocab().Len(); n != m {
+		return nil, fmt.Errorf("unfray: the backend's model has %d tokens, the tokenizer %d: they are not of the same model", n, m)
+	}
+	return &Model{backend: b, tok: t}, nil
+}
+
+// Info describes the backend's model.
+func (m *Model) Info() backend.Info { return m.backend.Info() }
+
+// Tokenizer returns the model's tokenizer.
+func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tok }
+
+// Generate heals the prompt and starts the continuation. An error means that
+// nothing was started: a [*RequestError] for what the caller can mend, or the
+// backend's own. Canceling ctx ends the stream.
+func (m *Model) Generate(ctx context.Context, req *Request) (*Stream, error) {
+	if err := req.validate(); err != nil {
+		return nil, err
+	}
+	ids, err := m.promptIDs(&req.Prompt)
+	if err != nil {
+		return nil, err
+	}
+	plan := m.plan(ids, req)
+	breq := &backend.Request{
+		Prompt:      plan.Prompt,
+		Sampling:    req.Sampling,
+		MaxTokens:   req.MaxTokens,
+		Logprobs:    req.Logprobs,
+		TopLogprobs: req.TopLogprobs,
+		Steer:       &steer{a: newAssembler(m.tok.Vocab(), plan, req.Stop)},
+	}
+	bs, err := m.backend.Generate(ctx, breq)
+	if err != nil {
+		return nil, fmt.Errorf("unfray: %w", err)
+	}
+	return &Stream{
+		backend: bs,
+		plan:    plan,
+		a:       newAssembler(m.tok.Vocab(), plan, req.Stop),
+		prompt:  len(ids),
+		steered: m.Info().Capabilities.Steer,
+	}, nil
+}
+
+// plan decides how to heal. Text that its tokens do not give back to the byte
+// is left alone: what is rolled back could not be produced again.
+func (m *Model) plan(ids []vocab.ID, req *Request) *heal.Plan {
+	if req.Prompt.IDs == nil && req.Heal != heal.Off {
+		if i := m.tok.Unencodable(req.Prompt.Text); i >= 0 {
+			p := heal.New(m.tok, ids, heal.Off)
+			p.Notes = append(p.Notes, heal.Note{
+				Code: heal.CodeLossy,
+				Text: fmt.Sprintf("byte %#02x at offset %d of the prompt has no token in this vocabulary, so the model does not see it; the prompt was left as it is", req.Prompt.Text[i], i),
+			})
+			return p
+		}
+	}
+	return heal.New(m.tok, ids, req.Heal)
+}
+
+// Complete runs Generate to its end.
+func (m *Model) Complete(ctx context.Context, req *Request) (*Result, error) {
+	s, err := m.Generate(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for {
+		if _, err := s.Next(); errors.Is(err, io.EOF) {
+			return s.Result(), nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// promptIDs tokenizes a prompt and checks that a model can start from it.
+func (m *Model) promptIDs(p *Prompt) ([]vocab.ID, error) {
+	v := m.tok.Vocab()
+	ids := p.IDs
+	if ids == nil {
+		if sp := v.Specials(); sp.AddBOS && sp.BOS != vocab.None && !p.NoBOS {
+			ids = append(ids, sp.BOS)
+		}
+		if p.ParseSpecial {
+			ids = m.tok.EncodeSpecial(ids, p.Text)
+		} else {
+			ids = m.tok.Encode(ids, p.Text)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, &RequestError{
+			Param: "prompt",
+			Text:  "the prompt is empty, and this model has no start token to begin from: give at least one character or token",
+			Err:   backend.ErrEmptyPrompt,
+		}
+	}
+	for i, id := range ids {
+		if !v.Valid(id) {
+			return nil, &backend.InvalidTokenError{ID: id, Position: i, VocabSize: v.Len()}
+		}
+	}
+	if n := m.Info().ContextLength; len(ids) >= n {
+		return nil, &backend.PromptTooLongError{Tokens: len(ids), ContextLength: n}
+	}
+	return ids, nil
+}

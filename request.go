@@ -1,0 +1,92 @@
+package unfray
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/heal"
+	"github.com/unfray/unfray/vocab"
+)
+
+// Prompt is the text, or the token IDs, that a continuation follows.
+type Prompt struct {
+	Text []byte // used if IDs is nil
+	// IDs is taken as it is: no BOS token is added.
+	IDs []vocab.ID
+	// ParseSpecial makes control tokens of what spells one in Text, as
+	// llama.cpp's and vLLM's servers do. Leave it off for text of strangers.
+	ParseSpecial bool
+	// NoBOS leaves out the BOS token that the model wants before Text.
+	NoBOS bool
+}
+
+// Request asks for one continuation. The zero value of each field but Prompt
+// is a sensible choice: healed, greedy, as long as the context allows.
+type Request struct {
+	Prompt Prompt
+	Heal   heal.Mode // zero: heal.Auto
+	// Sampling selects tokens, also among those a mask leaves.
+	Sampling backend.Sampling
+	// MaxTokens limits the continuation. Tokens that only produce the prompt's
+	// own bytes again do not count. Zero: no limit but the context.
+	MaxTokens int
+	// Stop ends the continuation before the first of these strings. They are
+	// looked for in the continuation only, not across the prompt's end.
+	Stop []string
+	// Logprobs asks for log-probabilities, TopLogprobs for that many
+	// alternatives at each token.
+	Logprobs    bool
+	TopLogprobs int
+}
+
+// RequestError says what is wrong with a request.
+type RequestError struct {
+	Param string // field, by its name in OpenAI's API
+	Text  string
+	Err   error // cause, may be nil
+}
+
+func (e *RequestError) Error() string { return "unfray: " + e.Param + ": " + e.Text }
+
+// Unwrap returns the cause.
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// MaxTopLogprobs is the largest number of alternatives a request may ask for.
+const MaxTopLogprobs = 20
+
+func (r *Request) validate() error {
+	s := &r.Sampling
+	ranges := []struct {
+		param   string
+		value   float64
+		low, up float64
+	}{
+		{"temperature", s.Temperature, 0, 100},
+		{"top_p", s.TopP, 0, 1},
+		{"min_p", s.MinP, 0, 1},
+		{"top_k", float64(s.TopK), 0, math.MaxInt32},
+		{"repeat_penalty", s.RepeatPenalty, 0, 100},
+		{"repeat_last_n", float64(s.RepeatLastN), 0, math.MaxInt32},
+		{"frequency_penalty", s.FrequencyPenalty, -2, 2},
+		{"presence_penalty", s.PresencePenalty, -2, 2},
+		{"max_tokens", float64(r.MaxTokens), 0, math.MaxInt32},
+		{"logprobs", float64(r.TopLogprobs), 0, MaxTopLogprobs},
+	}
+	for _, f := range ranges {
+		// Written so that NaN fails too.
+		if !(f.value >= f.low && f.value <= f.up) {
+			return &RequestError{Param: f.param, Text: fmt.Sprintf("%v is not between %v and %v", f.value, f.low, f.up)}
+		}
+	}
+	if !slices.Contains(heal.Modes(), r.Heal) && r.Heal != "" {
+		return &RequestError{Param: "unfray.heal", Text: fmt.Sprintf("no mode %q", string(r.Heal))}
+	}
+	for _, stop := range r.Stop {
+		if stop == "" {
+			return &RequestError{Param: "stop", Text: "a stop string is empty: leave it out"}
+		}
+	}
+	return nil
+}
