@@ -1,0 +1,210 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/internal/wire"
+	"github.com/unfray/unfray/vocab"
+)
+
+// defaultMaxTokens is OpenAI's default for /v1/completions.
+const defaultMaxTokens = 16
+
+func (g *Gateway) completions(x *exchange) error {
+	body, err := g.readBody(x)
+	if err != nil {
+		return err
+	}
+	req, err := wire.DecodeCompletion(body)
+	if err != nil {
+		return err
+	}
+	showIgnored(x, req.Ignored)
+	j, err := g.completionJob(x, req)
+	if err != nil {
+		return err
+	}
+	return g.run(x, j)
+}
+
+// completionJob checks a request for completions.
+func (g *Gateway) completionJob(x *exchange, req *wire.CompletionRequest) (*job, error) {
+	m, err := g.choose(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	n := or(req.N, 1)
+	switch {
+	case or(req.Suffix, "") != "":
+		return nil, badRequest("suffix", "suffix: this model's gateway continues prompts only; leave it out, or write the model's own fill-in-the-middle tokens into the prompt")
+	case req.BestOf != nil && *req.BestOf != n:
+		return nil, badRequest("best_of", "best_of: only best_of = n is possible: every choice is returned; raise n to %d and choose", *req.BestOf)
+	case req.Echo && req.Logprobs != nil:
+		return nil, badRequest("echo", "echo: log-probabilities of the prompt are not available; leave out echo or logprobs")
+	}
+	r, err := m.sampling(&req.Sampling)
+	if err != nil {
+		return nil, err
+	}
+	r.MaxTokens = or(req.MaxTokens, defaultMaxTokens)
+	r.Logprobs, r.TopLogprobs = req.Logprobs != nil, or(req.Logprobs, 0)
+	j := &job{
+		id: "cmpl-" + rand.Text(), created: time.Now(), model: m, n: n,
+		stream: req.Stream, includeUsage: req.IncludeUsage && req.Stream,
+	}
+	if r.Heal, j.healAsked, err = m.healMode(x, &req.Unfray, m.Heal); err != nil {
+		return nil, err
+	}
+	prompts, err := m.completionPrompts(req.Prompts)
+	if err != nil {
+		return nil, err
+	}
+	if j.reqs, err = g.choices(r, prompts, n, req.Seed); err != nil {
+		return nil, err
+	}
+	j.d, err = g.newCompletionDialect(m, req.Echo, prompts, n)
+	return j, err
+}
+
+// completionPrompts turns prompts of the wire into the model's. Special tokens
+// spelled in a text count as such, as on llama.cpp's and vLLM's servers: the
+// templates for filling in the middle that editors use depend on it.
+func (m *model) completionPrompts(in []wire.Prompt) ([]unfray.Prompt, error) {
+	if in == nil {
+		in = []wire.Prompt{{}}
+	}
+	limit := m.Model.Model.Info().ContextLength
+	out := make([]unfray.Prompt, len(in))
+	for i, p := range in {
+		if p.IDs == nil {
+			out[i] = unfray.Prompt{Text: []byte(p.Text), ParseSpecial: true}
+			continue
+		}
+		if len(p.IDs) >= limit {
+			return nil, &backend.PromptTooLongError{Tokens: len(p.IDs), ContextLength: limit}
+		}
+		ids := make([]vocab.ID, len(p.IDs))
+		for k, id := range p.IDs {
+			ids[k] = vocab.ID(id)
+		}
+		out[i].IDs = ids
+	}
+	return out, nil
+}
+
+// spell returns the text of tokens. IDs outside the vocabulary have none.
+func spell(v *vocab.Vocab, ids []vocab.ID) []byte {
+	var b []byte
+	for _, id := range ids {
+		b = append(b, v.Bytes(id)...)
+	}
+	return b
+}
+
+// completionDialect writes the answers of /v1/completions.
+type completionDialect struct {
+	vocab   *vocab.Vocab
+	echo    bool
+	prompts [][]byte // texts, by prompt
+	// offsets counts the characters of prompt and continuation, by choice.
+	// Only tails that are not whole characters are kept of the prompts.
+	offsets []charCounter
+	tails   []int // bytes of the prompt's tail, by choice
+}
+
+// maxEcho is how often the size of a request body its echoes may have.
+const maxEcho = 8
+
+func (g *Gateway) newCompletionDialect(m *model, echo bool, prompts []unfray.Prompt, n int) (*completionDialect, error) {
+	d := &completionDialect{vocab: m.Model.Model.Tokenizer().Vocab(), echo: echo}
+	size := 0
+	for _, p := range prompts {
+		text := p.Text
+		if p.IDs != nil {
+			text = spell(d.vocab, p.IDs)
+		}
+		d.prompts = append(d.prompts, text)
+		size += len(text) * n
+		var whole utf8Joiner
+		head := charCounter{text: whole.next(text)}
+		chars, tail := head.at(len(head.text)), whole.rest()
+		for range n {
+			d.offsets = append(d.offsets, charCounter{text: append([]byte(nil), tail...), chars: chars})
+			d.tails = append(d.tails, len(tail))
+		}
+	}
+	if echo && int64(size) > maxEcho*g.cfg.MaxBodyBytes {
+		return nil, badRequest("echo", "echo: the answer would repeat %d bytes of prompts; leave out echo or ask for fewer choices", size)
+	}
+	return d, nil
+}
+
+func (d *completionDialect) frame(j *job, choices ...wire.CompletionChoice) *wire.Completion {
+	c := &wire.Completion{
+		ID: j.id, Object: "text_completion", Created: j.created.Unix(), Model: j.model.Name,
+		Choices: choices,
+	}
+	if choices == nil {
+		c.Choices = []wire.CompletionChoice{}
+	}
+	if j.includeUsage {
+		c.Usage = &wire.UsageField{}
+	}
+	return c
+}
+
+// logprobs describes tokens of a choice after arrived, which holds their bytes
+// and goes on where the last call's ended.
+func (d *completionDialect) logprobs(j *job, choice int, tokens []unfray.Token, arrived []byte) *wire.CompletionLogprobs {
+	req := j.reqs[choice]
+	if !req.Logprobs {
+		return nil
+	}
+	c := &d.offsets[choice]
+	c.text = append(c.text, arrived...)
+	return completionLogprobs(d.vocab, tokens, req.TopLogprobs, func(t unfray.Token) int {
+		return c.at(d.tails[choice] + t.Offset)
+	})
+}
+
+func (d *completionDialect) whole(j *job, results []*unfray.Result) any {
+	c := d.frame(j)
+	for i, r := range results {
+		_, echo := d.start(j, i)
+		choice := wire.CompletionChoice{Index: i, FinishReason: finishReason(r), Unfray: j.reportChoice(r)}
+		choice.Text, choice.Bytes = validText(append(echo[:len(echo):len(echo)], r.Text...))
+		choice.Logprobs = d.logprobs(j, i, r.Tokens, r.Text)
+		c.Choices = append(c.Choices, choice)
+	}
+	c.Usage = &wire.UsageField{Value: j.totalUsage(results)}
+	c.Unfray = j.report(results[0])
+	return c
+}
+
+func (d *completionDialect) start(j *job, choice int) (any, []byte) {
+	if d.echo {
+		return nil, d.prompts[choice/j.n]
+	}
+	return nil, nil
+}
+
+func (d *completionDialect) delta(j *job, choice int, p part) any {
+	return d.frame(j, wire.CompletionChoice{
+		Index: choice, Text: p.text, Bytes: p.exact, Logprobs: d.logprobs(j, choice, p.tokens, p.arrived),
+	})
+}
+
+func (d *completionDialect) finish(j *job, choice int, res *unfray.Result, extra *wire.Unfray) any {
+	c := d.frame(j, wire.CompletionChoice{Index: choice, FinishReason: finishReason(res), Unfray: j.reportChoice(res)})
+	c.Unfray = extra
+	return c
+}
+
+func (d *completionDialect) usage(j *job, u *wire.Usage, extra *wire.Unfray) any {
+	c := d.frame(j)
+	c.Usage, c.Unfray = &wire.UsageField{Value: u}, extra
+	return c
+}

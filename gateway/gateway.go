@@ -1,0 +1,167 @@
+// Package gateway serves models over HTTP in OpenAI's dialect, each prompt
+// healed by package unfray before it is continued.
+//
+//   - The text of an answer continues exactly the prompt that was sent. What
+//     healing did is reported beside it, in the field "unfray".
+//   - A streamed answer is the whole answer in parts: same text, same tokens.
+//   - An answer that is no valid UTF-8, as when the token limit cuts a
+//     character, shows U+FFFD and carries the exact bytes beside it.
+//   - Bad requests get an OpenAI error object that names the field. Nothing a
+//     client sends ends the process.
+//   - Everything is bounded: body, choices, time, writes to a client that does
+//     not read. A client that goes away ends its generation.
+//   - Prompts and answers are never logged unless the operator asks for it.
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/heal"
+)
+
+// Config configures a [Gateway]. The zero value of every field but Models is
+// a sensible choice.
+type Config struct {
+	Models []Model
+
+	// Log takes one record for each request; nil: slog.Default().
+	Log *slog.Logger
+	// LogPrompts adds request bodies to the log.
+	LogPrompts bool
+
+	MaxBodyBytes int64 // of a request; 0: 8 MiB
+	MaxChoices   int   // continuations of one request, prompts × n; 0: 128
+
+	// Timeout limits a whole request, waiting in the queue included.
+	Timeout time.Duration // 0: 10 minutes; negative: no limit
+	// ReadTimeout limits reading a request, header and body.
+	ReadTimeout time.Duration // 0: 30 seconds
+	// WriteTimeout limits writing one event or answer to a client.
+	WriteTimeout time.Duration // 0: 30 seconds
+	// DrainTimeout is how long running requests may go on once Serve is told
+	// to end.
+	DrainTimeout time.Duration // 0: 30 seconds; negative: they end at once
+}
+
+// Model is a model to serve.
+type Model struct {
+	// Name is what clients call it; "": the name that the model reports.
+	Name  string
+	Model *unfray.Model
+	// Heal is what is done where a request does not say; "": heal.Auto.
+	Heal heal.Mode
+	// AllowedHeal is what a request may ask for; nil: every mode.
+	AllowedHeal []heal.Mode
+}
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.MaxBodyBytes == 0 {
+		c.MaxBodyBytes = 8 << 20
+	}
+	if c.MaxChoices == 0 {
+		c.MaxChoices = 128
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Minute
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = 30 * time.Second
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = 30 * time.Second
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = 30 * time.Second
+	}
+	return c
+}
+
+// Gateway is an [http.Handler] that serves models.
+type Gateway struct {
+	cfg    Config
+	models []*model
+	routes map[string]route
+
+	mu       sync.Mutex
+	draining bool
+	active   int           // requests that generate
+	idle     chan struct{} // closed when draining and active is 0
+}
+
+// model is a model with what the gateway knows of it.
+type model struct {
+	Model
+	template *chatTemplate
+	// templateErr says why there is no template to chat with.
+	templateErr error
+}
+
+// New checks the configuration and prepares the models' chat templates. A
+// template that cannot be used is logged; the model then serves completions.
+func New(cfg Config) (*Gateway, error) {
+	if len(cfg.Models) == 0 {
+		return nil, errors.New("gateway: no model to serve")
+	}
+	g := &Gateway{cfg: cfg.withDefaults(), idle: make(chan struct{})}
+	for i, m := range cfg.Models {
+		if m.Model == nil {
+			return nil, fmt.Errorf("gateway: model %d (%q) has no model", i, m.Name)
+		}
+		if m.Name == "" {
+			m.Name = m.Model.Info().Name
+		}
+		if g.lookup(m.Name) != nil {
+			return nil, fmt.Errorf("gateway: two models are named %q", m.Name)
+		}
+		for _, mode := range append(slices.Clone(m.AllowedHeal), m.Heal) {
+			if _, err := heal.ParseMode(string(mode)); err != nil {
+				return nil, fmt.Errorf("gateway: model %q: %w", m.Name, err)
+			}
+		}
+		served := &model{Model: m}
+		served.template, served.templateErr = newChatTemplate(m.Model.Info().ChatTemplate, m.Model.Tokenizer())
+		if served.templateErr != nil {
+			g.cfg.Log.Warn("no chat with this model", "model", m.Name, "reason", served.templateErr)
+		}
+		g.models = append(g.models, served)
+	}
+	g.routes = g.table()
+	return g, nil
+}
+
+// lookup returns the model of that name, or nil.
+func (g *Gateway) lookup(name string) *model {
+	for _, m := range g.models {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// choose returns the model a request names. With only one model a request may
+// leave the name out.
+func (g *Gateway) choose(name string) (*model, error) {
+	if m := g.lookup(name); m != nil {
+		return m, nil
+	}
+	if name == "" {
+		if len(g.models) == 1 {
+			return g.models[0], nil
+		}
+		return nil, badRequest("model", "model is missing: name one of those that /v1/models lists")
+	}
+	return nil, noModel(name)
+}
+
+var _ http.Handler = (*Gateway)(nil)

@@ -1,0 +1,162 @@
+package gateway
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/ardanlabs/jinja"
+
+	"github.com/unfray/unfray/internal/wire"
+	"github.com/unfray/unfray/vocab"
+)
+
+// controlScanner finds the longest control token a text begins with. Looking
+// at one position costs the bytes that agree with some token, times a binary
+// search.
+type controlScanner struct {
+	texts []string // sorted
+	ids   []vocab.ID
+	first [256]bool
+}
+
+func newControlScanner(v *vocab.Vocab) *controlScanner {
+	s := &controlScanner{}
+	ids := slices.Clone(v.Controls())
+	slices.SortStableFunc(ids, func(a, b vocab.ID) int { return strings.Compare(string(v.Bytes(a)), string(v.Bytes(b))) })
+	for _, id := range ids {
+		text := string(v.Bytes(id))
+		if len(text) < 2 {
+			continue // nothing fits inside, so it could not be guarded; no model has one
+		}
+		s.texts, s.ids = append(s.texts, text), append(s.ids, id)
+		s.first[text[0]] = true
+	}
+	return s
+}
+
+// match returns the longest control token that b begins with, and its length
+// in bytes; 0 if there is none.
+func (s *controlScanner) match(b []byte) (id vocab.ID, n int) {
+	id = vocab.None
+	if len(b) == 0 || !s.first[b[0]] {
+		return id, 0
+	}
+	lo, hi := 0, len(s.texts) // those that begin with b[:depth]
+	for depth := 0; ; depth++ {
+		if len(s.texts[lo]) == depth {
+			id, n = s.ids[lo], depth
+			for lo < hi && len(s.texts[lo]) == depth {
+				lo++
+			}
+		}
+		if depth == len(b) || lo == hi {
+			return id, n
+		}
+		c := b[depth]
+		from := lo + sort.Search(hi-lo, func(i int) bool { return s.texts[lo+i][depth] >= c })
+		to := lo + sort.Search(hi-lo, func(i int) bool { return s.texts[lo+i][depth] > c })
+		if lo, hi = from, to; lo == hi {
+			return id, n
+		}
+	}
+}
+
+// guard keeps control tokens that users spell from becoming control tokens.
+// It puts a mark, a character that occurs nowhere else in the request, inside
+// each of them; templates copy it along, and [chatTemplate.encode] reads it.
+type guard struct {
+	mark     rune
+	controls *controlScanner
+}
+
+// text returns s with its control tokens marked.
+func (g guard) text(s string) string {
+	b := []byte(s)
+	var out strings.Builder
+	done := 0
+	for i := range b {
+		// A token may begin inside another: every position is looked at.
+		if _, n := g.controls.match(b[i:]); n > 0 {
+			out.Write(b[done : i+1])
+			out.WriteRune(g.mark)
+			done = i + 1
+		}
+	}
+	if done == 0 {
+		return s
+	}
+	out.Write(b[done:])
+	return out.String()
+}
+
+// value turns an argument of a request into a template's value.
+func (g guard) value(v any) jinja.Value {
+	switch v := v.(type) {
+	case string:
+		return jinja.NewString(g.text(v))
+	case []any:
+		items := make([]jinja.Value, len(v))
+		for i, e := range v {
+			items[i] = g.value(e)
+		}
+		return jinja.NewList(items)
+	case map[string]any:
+		out := jinja.NewDict()
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			out.AsDict().Set(g.text(k), g.value(v[k]))
+		}
+		return out
+	case nil:
+		return jinja.None()
+	}
+	return jinja.FromGoValue(v)
+}
+
+// Unicode sets 32 noncharacters apart for use inside a program, as marks are.
+const firstMark, lastMark = '\ufdd0', '\ufdef'
+
+// freeMark returns a mark that occurs nowhere in the request.
+func freeMark(req *wire.ChatRequest) (rune, error) {
+	var used [lastMark - firstMark + 1]bool
+	see := func(s string) {
+		for _, r := range s {
+			if r >= firstMark && r <= lastMark {
+				used[r-firstMark] = true
+			}
+		}
+	}
+	for _, m := range req.Messages {
+		see(m.Content)
+		see(m.Name)
+	}
+	seeStrings(req.TemplateArguments, see)
+	for i, u := range used {
+		if !u {
+			return firstMark + rune(i), nil
+		}
+	}
+	return 0, badRequest("messages", "the messages use all of the noncharacters U+FDD0 to U+FDEF; leave one of them out")
+}
+
+// seeStrings calls see for every string in v.
+func seeStrings(v any, see func(string)) {
+	switch v := v.(type) {
+	case string:
+		see(v)
+	case []any:
+		for _, e := range v {
+			seeStrings(e, see)
+		}
+	case map[string]any:
+		for k, e := range v {
+			see(k)
+			seeStrings(e, see)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package gateway
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/heal"
+	"github.com/unfray/unfray/internal/wire"
+	"github.com/unfray/unfray/vocab"
+)
+
+// maxStops is how many stop strings a request may give. OpenAI takes four.
+const maxStops = 16
+
+// job is a request that was found good, whatever its dialect.
+type job struct {
+	id      string
+	created time.Time
+	model   *model
+	reqs    []*unfray.Request // one for each choice
+	n       int               // choices of each prompt
+
+	stream       bool
+	includeUsage bool
+	healAsked    bool // the request said how to heal
+	d            dialect
+}
+
+// dialect writes answers in one of OpenAI's forms. One goroutine uses it.
+type dialect interface {
+	// whole is the answer that is not streamed.
+	whole(j *job, results []*unfray.Result) any
+	// start opens a choice of a stream: an event, if not nil, and text that is
+	// shown before the continuation.
+	start(j *job, choice int) (event any, text []byte)
+	delta(j *job, choice int, p part) any
+	finish(j *job, choice int, res *unfray.Result, extra *wire.Unfray) any
+	// usage is the chunk that closes a stream, which has no choices.
+	usage(j *job, u *wire.Usage, extra *wire.Unfray) any
+}
+
+// part is a piece of a streamed choice.
+type part struct {
+	text   string
+	exact  []byte         // the bytes of text, if it is not all of them
+	tokens []unfray.Token // those that arrived since the last part
+	// arrived holds the bytes of the continuation that arrived since the last
+	// part; those that are not a whole character yet are not in text.
+	arrived []byte
+}
+
+// sampling reads what both dialects share into the request of choice 0.
+func (m *model) sampling(s *wire.Sampling) (*unfray.Request, error) {
+	if s.Unfray.Recover != nil && *s.Unfray.Recover != "off" {
+		return nil, badRequest("unfray.recover", "unfray.recover: this version does not recover outputs; leave it out or send \"off\"")
+	}
+	if len(s.Stop) > maxStops {
+		return nil, badRequest("stop", "stop: %d strings are more than the %d allowed", len(s.Stop), maxStops)
+	}
+	r := &unfray.Request{Stop: s.Stop}
+	r.Sampling = backend.Sampling{
+		Temperature: or(s.Temperature, 1), TopP: or(s.TopP, 1), TopK: max(or(s.TopK, 0), 0), MinP: or(s.MinP, 0),
+		RepeatPenalty:    or(s.RepetitionPenalty, 1),
+		FrequencyPenalty: or(s.FrequencyPenalty, 0), PresencePenalty: or(s.PresencePenalty, 0),
+	}
+	// llama.cpp and vLLM say "all tokens" with different values of top_k.
+	if s.TopK != nil && *s.TopK < -1 {
+		return nil, badRequest("top_k", "top_k: %d is neither a number of tokens nor -1 or 0, which mean all", *s.TopK)
+	}
+	if !(r.Sampling.TopP > 0) {
+		return nil, badRequest("top_p", "top_p must be above 0 and at most 1; for the likeliest token alone set temperature to 0")
+	}
+	if s.MaxTokens != nil && *s.MaxTokens < 1 {
+		return nil, badRequest("max_tokens", "max_tokens must be at least 1, not %d", *s.MaxTokens)
+	}
+	r.MaxTokens = or(s.MaxTokens, 0)
+	for id, bias := range s.LogitBias {
+		if !(bias >= -100 && bias <= 100) {
+			return nil, badRequest("logit_bias", "logit_bias: %v for token %d is not between -100 and 100", bias, id)
+		}
+		if r.Sampling.LogitBias == nil {
+			r.Sampling.LogitBias = make(map[vocab.ID]float64, len(s.LogitBias))
+		}
+		r.Sampling.LogitBias[vocab.ID(id)] = bias
+	}
+	return r, nil
+}
+
+// or returns what p points to, or fallback if p is nil.
+func or[T any](p *T, fallback T) T {
+	if p == nil {
+		return fallback
+	}
+	return *p
+}
+
+// healMode finds how to heal: as the body says, else the header, else fallback.
+func (m *model) healMode(x *exchange, o *wire.Options, fallback heal.Mode) (mode heal.Mode, asked bool, err error) {
+	param, name := "unfray.heal", or(o.Heal, "")
+	if name == "" {
+		param, name = "X-Unfray-Heal", x.r.Header.Get("X-Unfray-Heal")
+	}
+	if rec := x.r.Header.Get("X-Unfray-Recover"); rec != "" && rec != "off" && o.Recover == nil {
+		return "", false, badRequest("X-Unfray-Recover", "X-Unfray-Recover: this version does not recover outputs; leave it out or send \"off\"")
+	}
+	if name == "" {
+		return fallback, false, nil
+	}
+	mode, err = heal.ParseMode(name)
+	if err != nil {
+		return "", false, badRequest(param, "%s: no mode %.40q; choose one of %s", param, name, joinModes(heal.Modes()))
+	}
+	if m.AllowedHeal != nil && !slices.Contains(m.AllowedHeal, mode) {
+		return "", false, badRequest(param, "%s: mode %q is not allowed for this model; choose one of %s", param, name, joinModes(m.AllowedHeal))
+	}
+	return mode, true, nil
+}
+
+func joinModes(modes []heal.Mode) string {
+	names := make([]string, len(modes))
+	for i, m := range modes {
+		names[i] = string(m)
+	}
+	return strings.Join(names, ", ")
+}
+
+// choices makes n requests of each of prompts, like r but with a seed of their
+// own.
+func (g *Gateway) choices(r *unfray.Request, prompts []unfray.Prompt, n int, seed *int64) ([]*unfray.Request, error) {
+	if n < 1 {
+		return nil, badRequest("n", "n must be at least 1, not %d", n)
+	}
+	if n > g.cfg.MaxChoices || len(prompts)*n > g.cfg.MaxChoices {
+		return nil, badRequest("n", "n: %d prompts with %d choices each are more than the %d continuations allowed in a request", len(prompts), n, g.cfg.MaxChoices)
+	}
+	var out []*unfray.Request
+	for _, p := range prompts {
+		for i := range n {
+			c := *r
+			c.Prompt = p
+			if seed != nil {
+				s := uint64(*seed) + uint64(i)
+				c.Sampling.Seed = &s
+			}
+			out = append(out, &c)
+		}
+	}
+	return out, nil
+}
+
+// run answers a job.
+func (g *Gateway) run(x *exchange, j *job) error {
+	x.note(slog.String("model", j.model.Name), slog.Int("choices", len(j.reqs)), slog.Bool("stream", j.stream))
+	if err := g.begin(); err != nil {
+		return err
+	}
+	defer g.end()
+	gen, err := generate(x.ctx, j.model.Model.Model, j.reqs)
+	if err != nil {
+		return err
+	}
+	defer gen.close()
+	if j.stream {
+		return g.stream(x, j, gen)
+	}
+	results := make([]*unfray.Result, len(j.reqs))
+	if err := gen.collect(func(p progress) error {
+		if p.result != nil {
+			results[p.choice] = p.result
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	j.account(x, results)
+	return g.answer(x, j.d.whole(j, results))
+}
+
+// account notes the usage for the log.
+func (j *job) account(x *exchange, results []*unfray.Result) {
+	u := j.totalUsage(results)
+	x.note(slog.Int("prompt_tokens", u.PromptTokens), slog.Int("completion_tokens", u.CompletionTokens),
+		slog.Int("cached_tokens", u.PromptTokensDetails.CachedTokens))
+}
+
+// totalUsage adds up a request. A prompt counts once, however many choices.
+func (j *job) totalUsage(results []*unfray.Result) *wire.Usage {
+	u := &wire.Usage{PromptTokensDetails: &wire.PromptTokensDetails{}}
+	for i, r := range results {
+		if i%j.n == 0 {
+			u.PromptTokens += r.Usage.PromptTokens
+			u.PromptTokensDetails.CachedTokens += r.Usage.CachedTokens
+		}
+		u.CompletionTokens += r.Usage.CompletionTokens
+	}
+	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	return u
+}
+
+// noteStraddle is the code of a note on log-probabilities.
+const noteStraddle = "logprob_straddles"
+
+// report says what healing did to a choice, or nil if it did nothing and
+// nobody asked.
+func (j *job) report(r *unfray.Result) *wire.Unfray {
+	h := r.Healing
+	if j.reqs[0].Logprobs && len(r.Tokens) > 0 && r.Tokens[0].Straddles {
+		h.Notes = append(slices.Clone(h.Notes), heal.Note{
+			Code: noteStraddle,
+			Text: "the first token began inside the prompt: its text is the part beyond it, its log-probability that of the whole token",
+		})
+	}
+	if !j.healAsked && h.TokensRemoved == 0 && h.BytesPending == 0 && len(h.Notes) == 0 {
+		return nil
+	}
+	return &wire.Unfray{Healing: h}
+}
+
+// reportChoice is report for the choice itself, where there are several.
+func (j *job) reportChoice(r *unfray.Result) *wire.Unfray {
+	if len(j.reqs) == 1 {
+		return nil
+	}
+	return j.report(r)
+}
+
+func finishReason(r *unfray.Result) *string {
+	s := string(r.FinishReason)
+	return &s
+}
