@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/heal"
+)
+
+// completeFlags are the settings of one completion.
+type completeFlags struct {
+	model   modelFlags
+	heal    string
+	special bool
+	seed    uint64
+	req     unfray.Request
+	asJSON  bool
+	compare bool
+	prompts string
+}
+
+// completionView is the JSON form of a result.
+type completionView struct {
+	ID json.RawMessage `json:"id,omitempty"`
+	exactText
+	FinishReason backend.FinishReason `json:"finish_reason"`
+	Healing      unfray.Healing       `json:"healing"`
+	Usage        usageView            `json:"usage"`
+}
+
+type usageView struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+}
+
+func viewCompletion(id json.RawMessage, r *unfray.Result) completionView {
+	return completionView{
+		ID:           id,
+		exactText:    newExactText(r.Text),
+		FinishReason: r.FinishReason,
+		Healing:      r.Healing,
+		Usage:        usageView{r.Usage.PromptTokens, r.Usage.CompletionTokens},
+	}
+}
+
+func newComplete() *cobra.Command {
+	var c completeFlags
+	cmd := &cobra.Command{
+		Use:   "complete [-m MODEL] [PROMPT]",
+		Short: "Heal a prompt's end and continue it",
+		Long: `Heal a prompt's end and continue it. What is printed continues exactly the
+prompt that was given: prompt and output joined are what the model wrote.`,
+		Example: `  unfray complete 'The capital of France is Par' --max-tokens 16
+  unfray complete --compare 'The link is <a href="https:'
+  unfray complete --json --heal off 'const userNa'
+  unfray complete --prompts prompts.jsonl > results.jsonl`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f := cmd.Flags()
+	c.model.add(f)
+	f.StringVar(&c.heal, "heal", string(heal.Auto), "auto, exact, stable, last or off")
+	f.IntVar(&c.req.MaxTokens, "max-tokens", 64, "tokens of the continuation; 0: as many as the context holds")
+	s := &c.req.Sampling
+	f.Float64Var(&s.Temperature, "temperature", 0, "0 takes the likeliest token each time")
+	f.IntVar(&s.TopK, "top-k", 0, "sample among the k likeliest tokens; 0: off")
+	f.Float64Var(&s.TopP, "top-p", 0, "sample among the likeliest tokens that hold this probability; 0: off")
+	f.Float64Var(&s.MinP, "min-p", 0, "leave out tokens below this share of the likeliest one's probability; 0: off")
+	f.Uint64Var(&c.seed, "seed", 0, "make sampling repeatable")
+	f.StringArrayVar(&c.req.Stop, "stop", nil, "end before this string (may be repeated)")
+	f.BoolVar(&c.special, "special", false, "text in the prompt that spells a control token becomes that token")
+	f.BoolVar(&c.asJSON, "json", false, "print the result as JSON")
+	f.BoolVar(&c.compare, "compare", false, "show the unhealed continuation beside the healed one")
+	f.StringVar(&c.prompts, "prompts", "", `batch: a file (or -) of {"id","prompt"} lines; one JSON result a line, in the same order`)
+	cmd.MarkFlagsMutuallyExclusive("compare", "prompts")
+	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
+		mode, err := heal.ParseMode(c.heal)
+		if err != nil {
+			return usageError(err.Error())
+		}
+		c.req.Heal = mode
+		c.req.Prompt.ParseSpecial = c.special
+		if cmd.Flags().Changed("seed") {
+			c.req.Sampling.Seed = &c.seed
+		}
+		if c.prompts != "" && len(args) > 0 {
+			return usageError("give either a prompt or --prompts")
+		}
+		return c.run(cmd, args)
+	})
+	return cmd
+}
+
+func (c *completeFlags) run(cmd *cobra.Command, args []string) (err error) {
+	ctx := cmd.Context()
+	if c.prompts == "" {
+		if c.req.Prompt.Text, err = textArg(cmd, args); err != nil {
+			return err
+		}
+	}
+	model, e, err := c.model.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	out := cmd.OutOrStdout()
+	switch {
+	case c.prompts != "":
+		return c.batch(ctx, cmd, model, e.Stats().Sequences)
+	case c.compare:
+		return c.comparison(ctx, out, model)
+	case c.asJSON:
+		r, err := model.Complete(ctx, &c.req)
+		if err != nil {
+			return err
+		}
+		return writeJSON(out, viewCompletion(nil, r))
+	}
+	return c.stream(ctx, out, cmd.ErrOrStderr(), model)
+}
+
+// stream prints the continuation as it comes, then the notes.
+func (c *completeFlags) stream(ctx context.Context, out, errOut io.Writer, model *unfray.Model) error {
+	s, err := model.Generate(ctx, &c.req)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for {
+		chunk, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		if _, err := out.Write(chunk.Text); err != nil {
+			return err
+		}
+	}
+	if isTerminal(out) {
+		fmt.Fprintln(out)
+	}
+	for _, n := range s.Result().Healing.Notes {
+		fmt.Fprintln(errOut, "unfray: note:", n.Text)
+	}
+	return nil
+}
+
+// comparison runs the prompt without healing and with it.
+func (c *completeFlags) comparison(ctx context.Context, out io.Writer, model *unfray.Model) error {
+	unhealed := c.req
+	unhealed.Heal = heal.Off
+	plain, err := model.Complete(ctx, &unhealed)
+	if err != nil {
+		return err
+	}
+	healed, err := model.Complete(ctx, &c.req)
+	if err != nil {
+		return err
+	}
+	if c.asJSON {
+		return writeJSON(out, struct {
+			Unhealed completionView `json:"unhealed"`
+			Healed   completionView `json:"healed"`
+		}{viewCompletion(nil, plain), viewCompletion(nil, healed)})
+	}
+	_, err = io.WriteString(out, comparisonText(c.req.Prompt.Text, plain, healed))
+	return err
+}
+
+// comparisonText lays two continuations of a prompt under each other, each
+// behind the prompt's last line.
+func comparisonText(prompt []byte, plain, healed *unfray.Result) string {
+	var b strings.Builder
+	tail := lastLine(string(prompt))
+	for _, row := range []struct {
+		name string
+		r    *unfray.Result
+	}{{"unhealed", plain}, {"healed", healed}} {
+		fmt.Fprintf(&b, "%-9s %s‖%s\n", row.name, tail, oneLine(string(row.r.Text)))
+	}
+	h := healed.Healing
+	if h.BytesPending > 0 {
+		fmt.Fprintf(&b, "%-9s %s: %s, produced again with %d\n",
+			"", h.Mode, rolledBack(h.TokensRemoved, string(prompt[len(prompt)-h.BytesPending:])), h.TokensReplayed)
+	} else {
+		fmt.Fprintf(&b, "%-9s %s: the prompt's tokens are final, nothing to heal\n", "", h.Mode)
+	}
+	for _, n := range h.Notes {
+		fmt.Fprintf(&b, "%-9s note: %s\n", "", n.Text)
+	}
+	return b.String()
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// maxInput limits what is read from standard input or a line of a file, in
+// bytes.
+const maxInput = 256 << 20
+
+// textArg returns a command's text: its only argument or, if that is "-" or
+// missing, all of standard input, to the byte.
+func textArg(cmd *cobra.Command, args []string) ([]byte, error) {
+	if len(args) == 1 && args[0] != "-" {
+		return []byte(args[0]), nil
+	}
+	text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxInput+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	if len(text) > maxInput {
+		return nil, fmt.Errorf("standard input holds more than %d bytes", maxInput)
+	}
+	return text, nil
+}
+
+// LineError says which line of a JSON Lines input is wrong.
+type LineError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns the cause.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// eachLine calls f with every line of a JSON Lines input that is not blank.
+func eachLine(r io.Reader, f func(line []byte) error) error {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 0, 64<<10), maxInput)
+	n := 0
+	for sc.Scan() {
+		n++
+		if len(sc.Bytes()) == 0 {
+			continue
+		}
+		if err := f(sc.Bytes()); err != nil {
+			return &LineError{Line: n, Err: err}
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return &LineError{Line: n + 1, Err: err}
+	}
+	return nil
+}
+
+// exactText is text in a JSON result: "text" if it is valid UTF-8, else
+// "bytes" in base64.
+type exactText struct {
+	Text  *string `json:"text,omitempty"`
+	Bytes []byte  `json:"bytes,omitempty"`
+}
+
+func newExactText(b []byte) exactText {
+	if !utf8.Valid(b) {
+		return exactText{Bytes: b}
+	}
+	s := string(b)
+	return exactText{Text: &s}
+}
+
+// writeJSON prints one JSON object on one line.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/engine"
+	"github.com/unfray/unfray/internal/deps"
+	"github.com/unfray/unfray/tokenizer"
+)
+
+// modelFlags choose a model and how it is run.
+type modelFlags struct {
+	path     string
+	lib      string
+	device   string
+	threads  int
+	context  int
+	parallel int
+	queue    int
+}
+
+func (m *modelFlags) add(f *pflag.FlagSet) {
+	f.StringVarP(&m.path, "model", "m", "", "a .gguf file, run by the embedded engine (default: $"+deps.EnvModel+", else the model of \"make deps\")")
+	f.StringVar(&m.lib, "lib", "", "folder of llama.cpp libraries (default: $"+deps.EnvLib+", else that of \"make deps\")")
+	f.StringVar(&m.device, "device", "", "what computes: cpu, or a GPU backend of the library such as cuda, vulkan or metal (default: the best there is)")
+	f.IntVar(&m.threads, "threads", 0, "CPU threads (default: the machine's cores)")
+	f.IntVar(&m.context, "context", 0, "context of one request, in tokens (default: the model's, at most 4096)")
+	f.IntVar(&m.parallel, "parallel", 0, "requests that are generated at once (default 8)")
+	f.IntVar(&m.queue, "queue", 0, "requests that may wait for a place (default 64)")
+}
+
+// open loads the model. The caller closes the returned engine.
+func (m *modelFlags) open(ctx context.Context) (*unfray.Model, *engine.Engine, error) {
+	path, err := modelPath(m.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := tokenizer.OpenGGUF(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	lib := m.lib
+	if lib == "" && engine.Linked {
+		cache, err := deps.DefaultCache()
+		if err != nil {
+			return nil, nil, err
+		}
+		if lib, err = cache.FindLib(); err != nil {
+			return nil, nil, err
+		}
+	}
+	e, err := engine.Open(engine.Options{
+		ModelPath:     path,
+		LibraryPath:   lib,
+		Device:        m.device,
+		Threads:       m.threads,
+		ContextTokens: m.context,
+		Parallel:      m.parallel,
+		QueueLimit:    m.queue,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err := unfray.NewModel(e, t)
+	if err != nil {
+		return nil, nil, errors.Join(err, e.Close())
+	}
+	return model, e, nil
+}
+
+// modelPath is the model to use where the flag does not name one.
+func modelPath(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	cache, err := deps.DefaultCache()
+	if err != nil {
+		return "", err
+	}
+	return cache.FindModel()
+}
+
+func addTokenizerFlag(f *pflag.FlagSet, path *string) {
+	f.StringVarP(path, "tokenizer", "t", "", "a .gguf file (default: $"+deps.EnvModel+", else the model of \"make deps\")")
+}
+
+// openTokenizer reads a tokenizer by the kind of its file.
+func openTokenizer(path string) (*tokenizer.Tokenizer, error) {
+	path, err := modelPath(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if info.IsDir() || !strings.EqualFold(filepath.Ext(path), ".gguf") {
+		return nil, fmt.Errorf("%s: this version reads tokenizers from .gguf files only", path)
+	}
+	return tokenizer.OpenGGUF(path)
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/vocab"
+)
+
+// tokenView is a token in a JSON result; Start and End are bytes of the text.
+type tokenView struct {
+	ID vocab.ID `json:"id"`
+	exactText
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+func tokenViews(t *tokenizer.Tokenizer, ids []vocab.ID) []tokenView {
+	views := make([]tokenView, 0, len(ids))
+	at := 0
+	for _, id := range ids {
+		b := t.Vocab().Bytes(id)
+		views = append(views, tokenView{ID: id, exactText: newExactText(b), Start: at, End: at + len(b)})
+		at += len(b)
+	}
+	return views
+}
+
+func newTokenize() *cobra.Command {
+	var path string
+	var special, asJSON, count, jsonl bool
+	cmd := &cobra.Command{
+		Use:   "tokenize [-t TOKENIZER] [TEXT]",
+		Short: "Print the token IDs of a text",
+		Example: `  unfray tokenize 'The capital of France is Par'
+  unfray tokenize -t model.gguf --json 'const userNa'
+  unfray tokenize --count - < README.md`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f := cmd.Flags()
+	addTokenizerFlag(f, &path)
+	f.BoolVar(&special, "special", false, "text that spells a control token becomes that token")
+	f.BoolVar(&asJSON, "json", false, "print ids, and each token with its place, as JSON")
+	f.BoolVar(&count, "count", false, "print the number of tokens alone")
+	f.BoolVar(&jsonl, "jsonl", false, `read {"text"} a line, print {"ids"} a line`)
+	cmd.MarkFlagsMutuallyExclusive("json", "count", "jsonl")
+	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
+		t, err := openTokenizer(path)
+		if err != nil {
+			return err
+		}
+		encode := t.Encode
+		if special {
+			encode = t.EncodeSpecial
+		}
+		out := cmd.OutOrStdout()
+		if jsonl {
+			return eachLine(cmd.InOrStdin(), func(line []byte) error {
+				text, err := lineText(line)
+				if err != nil {
+					return err
+				}
+				return writeJSON(out, struct {
+					IDs []vocab.ID `json:"ids"`
+				}{encode([]vocab.ID{}, text)})
+			})
+		}
+		text, err := textArg(cmd, args)
+		if err != nil {
+			return err
+		}
+		ids := encode([]vocab.ID{}, text)
+		switch {
+		case count:
+			_, err = fmt.Fprintln(out, len(ids))
+		case asJSON:
+			err = writeJSON(out, struct {
+				IDs    []vocab.ID  `json:"ids"`
+				Tokens []tokenView `json:"tokens"`
+			}{ids, tokenViews(t, ids)})
+		default:
+			_, err = fmt.Fprintln(out, joinIDs(ids))
+		}
+		return err
+	})
+	return cmd
+}
+
+// lineText reads the text of a JSON Lines input.
+func lineText(line []byte) ([]byte, error) {
+	var in struct {
+		Text  *string `json:"text"`
+		Bytes []byte  `json:"bytes"`
+	}
+	if err := json.Unmarshal(line, &in); err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Text != nil:
+		return []byte(*in.Text), nil
+	case in.Bytes != nil:
+		return in.Bytes, nil
+	}
+	return nil, errors.New(`neither "text" nor "bytes" is there`)
+}
+
+func joinIDs(ids []vocab.ID) string {
+	var b strings.Builder
+	for i, id := range ids {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(strconv.Itoa(int(id)))
+	}
+	return b.String()
+}
+
+func newDetokenize() *cobra.Command {
+	var path string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "detokenize [-t TOKENIZER] [ID…]",
+		Short: "Print the exact bytes of token IDs",
+		Example: `  unfray detokenize 504 3575 282 4649
+  unfray tokenize 'some text' | unfray detokenize -`,
+	}
+	f := cmd.Flags()
+	addTokenizerFlag(f, &path)
+	f.BoolVar(&asJSON, "json", false, `print {"text"}, or {"bytes"} in base64 where it is not valid UTF-8`)
+	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
+		t, err := openTokenizer(path)
+		if err != nil {
+			return err
+		}
+		if len(args) == 0 || len(args) == 1 && args[0] == "-" {
+			in, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxInput))
+			if err != nil {
+				return fmt.Errorf("reading standard input: %w", err)
+			}
+			args = strings.Fields(string(in))
+		}
+		ids := make([]vocab.ID, 0, len(args))
+		for i, arg := range args {
+			n, err := strconv.ParseInt(strings.TrimSuffix(arg, ","), 10, 32)
+			if err != nil {
+				return usageError(fmt.Sprintf("ID %d: %q is not a token ID", i+1, arg))
+			}
+			if !t.Vocab().Valid(vocab.ID(n)) {
+				return fmt.Errorf("ID %d: token %d is outside the vocabulary of %d tokens", i+1, n, t.Vocab().Len())
+			}
+			ids = append(ids, vocab.ID(n))
+		}
+		text := t.Decode(nil, ids)
+		if asJSON {
+			return writeJSON(cmd.OutOrStdout(), newExactText(text))
+		}
+		_, err = cmd.OutOrStdout().Write(text)
+		return err
+	})
+	return cmd
+}
