@@ -1,0 +1,97 @@
+# The commands that people and CI use; CI runs nothing else. Needs Go, and npm and pip for the first `make deps`.
+
+GO      ?= go
+BIN     := bin/unfray
+LISTEN  ?= 127.0.0.1:8080
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# Inputs tried for each fuzz target: make test takes FUZZCOUNT, make fuzz FUZZTIME (a count like 20000x or a time).
+FUZZCOUNT ?= 2000x
+FUZZTIME  ?= 1m
+BENCHTIME ?= 1s
+
+# The race detector needs a C compiler.
+RACE := $(if $(shell command -v $(CC) 2>/dev/null),-race)
+
+FETCH   := $(GO) run ./internal/deps/fetch
+CLIENTS := testdata/clients
+# Fetch what is missing and export UNFRAY_TEST_MODEL; with the engine also UNFRAY_TEST_LIB and UNFRAY_TEST_CLIENTS.
+MODELENV  := settings=$$($(FETCH) -no-engine -env) && eval "$$settings"
+ENGINEENV := settings=$$($(FETCH) -clients $(CLIENTS) -env) && eval "$$settings"
+
+# Modules of their own: comparisons and test programs, whose dependencies are not the library's.
+NESTED := $(patsubst %/go.mod,%,$(wildcard bench/go.mod $(CLIENTS)/go/go.mod))
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo build test check test-default test-llama test-fuzz bench fuzz deps test-deps cross vuln clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: deps build ## start the gateway with a small model, show healing, stay up (LISTEN=127.0.0.1:8080)
+	$(BIN) demo --stay --listen $(LISTEN)
+
+demo: deps build ## show healing through the gateway's port and exit
+	$(BIN) demo
+
+build: ## build bin/unfray with the embedded engine (tag llama)
+	CGO_ENABLED=0 $(GO) build -tags llama -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/unfray
+
+deps: ## fetch the llama.cpp libraries and the model into the cache, once
+	@$(FETCH)
+
+test-deps: ## deps, and the OpenAI clients that the tests run
+	@$(FETCH) -clients $(CLIENTS)
+
+test: test-deps check test-default test-llama test-fuzz ## everything: static checks, all tests, fuzzing by count
+	@echo '==> make test: all passed'
+
+check: ## the static part: formatting, vet, staticcheck, builds
+	@echo '==> gofmt'
+	@unformatted=$$(gofmt -l .) && { test -z "$$unformatted" || { printf 'not formatted (run gofmt -w .):\n%s\n' "$$unformatted"; exit 1; }; }
+	@echo '==> go vet (default, tag llama)'
+	@$(GO) vet ./...
+	@$(GO) vet -tags llama ./...
+	@echo '==> staticcheck (default and tag llama together: unused means unused in both)'
+	@printf 'default:\nllama: -tags=llama\n' | $(GO) tool staticcheck -matrix ./...
+	@echo '==> build without cgo'
+	@CGO_ENABLED=0 $(GO) build ./...
+	@for dir in $(NESTED); do echo "==> vet and build $$dir" && $(GO) -C $$dir vet ./... && $(GO) -C $$dir build -o /dev/null ./... || exit; done
+
+GOTEST := $(GO) test $(RACE) -timeout 15m
+
+# Packages that shorten their tests under the race detector run them at full length too.
+test-default: FULL = $(if $(RACE),$(sort $(dir $(shell grep -rlE '^//go:build race' --include='*_test.go' .))))
+test-default: ## tests of the default build, with the race detector
+	@echo '==> $(GOTEST) ./...$(if $(RACE),, (no C compiler $(CC): without the race detector))'
+	@$(MODELENV) && $(GOTEST) ./...
+	@test -z '$(FULL)' || { echo '==> go test $(FULL)' && $(MODELENV) && $(GO) test -timeout 15m $(FULL); }
+
+# The packages with a file that the tag switches. One at a time: the native threads spin, and two models at once slow
+# each other to a tenth.
+test-llama: LLAMA = $(sort $(dir $(shell grep -rlE '^//go:build .*llama' --include='*.go' . | grep -v '^./bench/')))
+test-llama: ## tests of the build with the embedded engine: real model, real clients
+	@echo '==> $(GOTEST) -p 1 -tags llama $(LLAMA)'
+	@$(ENGINEENV) && $(GOTEST) -p 1 -tags llama $(LLAMA)
+
+test-fuzz: ## every fuzz target by count (FUZZCOUNT=2000x)
+	@GO='$(GO)' scripts/fuzz.sh $(FUZZCOUNT)
+
+fuzz: ## every fuzz target for longer (FUZZTIME=1m, or a count like 20000x)
+	@GO='$(GO)' scripts/fuzz.sh $(FUZZTIME)
+
+bench: test-deps ## benchmarks of all packages, with the engine, and of bench/
+	@$(ENGINEENV) && $(GO) test -tags llama -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+	@$(ENGINEENV) && for dir in $(patsubst %/go.mod,%,$(wildcard bench/go.mod)); do $(GO) -C $$dir test -tags llama -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./... || exit; done
+
+# A 32-bit machine, and systems that nobody develops on.
+cross: ## build the default packages for other systems
+	@for target in linux/386 linux/arm64 darwin/arm64 windows/amd64 js/wasm; do \
+		echo "==> build $$target" && GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) build ./... || exit; done
+
+vuln: ## known vulnerabilities in what is linked (asks the Go vulnerability database)
+	$(GO) tool govulncheck -tags llama ./...
+
+clean: ## remove what was built here (the cache stays: see CONTRIBUTING.md)
+	rm -rf bin
