@@ -105,22 +105,53 @@ func (m *matcher) walk(text []byte, full func(addedToken)) []addedToken {
 	return tokens
 }
 
-// candidates appends all occurrences, overlapping ones included.
-func (m *matcher) candidates(dst []match, text []byte) []match {
+// occurrences appends the longest token of each place where one begins. Those
+// are enough for [matcher.choose], and all of them would be too many: where
+// tokens are runs of one character, as in vocabularies for code, a text has
+// many times more than it has bytes.
+func (m *matcher) occurrences(dst []match, text []byte) []match {
 	if len(m.tokens) == 0 {
 		return dst
 	}
 	for i := m.nextStart(text, 0); i < len(text); i = m.nextStart(text, i+1) {
-		m.walk(text[i:], func(t addedToken) {
-			dst = append(dst, match{i, i + len(t.text), t.id})
-		})
+		if c, ok := m.longest(text, i, len(text)); ok {
+			dst = append(dst, c)
+		}
 	}
 	return dst
 }
 
-// choose keeps of the candidates those that win, in the order of the text. It
-// reorders all, which must stand as candidates gives them.
-func choose(all []match) []match {
+// occurrencesBefore gives what occurrences would in text[:end], where all are
+// those of text.
+func (m *matcher) occurrencesBefore(all []match, text []byte, end int) []match {
+	var out []match
+	for _, c := range all {
+		if c.start >= end {
+			break
+		}
+		ok := c.end <= end
+		if !ok {
+			c, ok = m.longest(text, c.start, end)
+		}
+		if ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// longest gives the longest token that begins at i and ends at limit or before.
+func (m *matcher) longest(text []byte, i, limit int) (c match, ok bool) {
+	m.walk(text[i:limit], func(t addedToken) {
+		c, ok = match{i, i + len(t.text), t.id}, true
+	})
+	return c, ok
+}
+
+// choose gives the occurrences that win, in the order of the text. It reuses
+// all, which holds the longest token of each place. One that overlaps what is
+// taken already gives way to the next shorter of its place.
+func (m *matcher) choose(all []match, text []byte) []match {
 	overlap := false
 	for i := 1; i < len(all) && !overlap; i++ {
 		overlap = all[i].start < all[i-1].end
@@ -128,27 +159,45 @@ func choose(all []match) []match {
 	if !overlap {
 		return all
 	}
-	base, limit := all[0].start, 0
+	base, size := all[0].start, 0
 	for _, c := range all {
-		limit = max(limit, c.end)
+		size = max(size, c.end-base)
 	}
-	slices.SortFunc(all, func(a, b match) int {
-		return cmp.Or(cmp.Compare(b.end-b.start, a.end-a.start), cmp.Compare(a.id, b.id), cmp.Compare(a.start, b.start))
-	})
-	// What is taken already is no shorter, so that an overlap shows at one end.
-	taken := make([]bool, limit-base)
-	kept := all[:0]
-	for _, c := range all {
-		if taken[c.start-base] || taken[c.end-1-base] {
-			continue
+	taken := make([]bool, size)
+	won := all[:0]
+	open := slices.Clone(all)
+	for len(open) > 0 {
+		length := 0
+		for _, c := range open {
+			length = max(length, c.end-c.start)
 		}
-		for i := c.start; i < c.end; i++ {
-			taken[i-base] = true
+		var round []match
+		rest := open[:0]
+		for _, c := range open {
+			if c.end-c.start == length {
+				round = append(round, c)
+			} else {
+				rest = append(rest, c)
+			}
 		}
-		kept = append(kept, c)
+		slices.SortFunc(round, func(a, b match) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.start, b.start)) })
+		for _, c := range round {
+			free := slices.Index(taken[c.start-base:c.end-base], true)
+			if free < 0 {
+				won = append(won, c)
+				for i := c.start; i < c.end; i++ {
+					taken[i-base] = true
+				}
+			} else if free > 0 {
+				if c, ok := m.longest(text, c.start, c.start+free); ok {
+					rest = append(rest, c)
+				}
+			}
+		}
+		open = rest
 	}
-	slices.SortFunc(kept, func(a, b match) int { return cmp.Compare(a.start, b.start) })
-	return kept
+	slices.SortFunc(won, func(a, b match) int { return cmp.Compare(a.start, b.start) })
+	return won
 }
 
 // lookup finds the token with exactly this text.

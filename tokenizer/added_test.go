@@ -56,7 +56,7 @@ func TestAddedAgainstNaive(t *testing.T) {
 		tok := synthetic{pre: "gpt-2", added: added}.open(t)
 		for range 50 {
 			text := randomText(rng, letters, 20)
-			got := choose(tok.added.candidates(nil, []byte(text)))
+			got := tok.added.choose(tok.added.occurrences(nil, []byte(text)), []byte(text))
 			if want := naivePartition(tok.vocab, tok.vocab.UserDefined(), text); !slices.Equal(got, want) {
 				t.Fatalf("%q with %q: %v, want %v", text, added, got, want)
 			}

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -164,5 +165,28 @@ func TestHostilePieces(t *testing.T) {
 	}
 	if ids := tok.Encode(nil, []byte(strings.Repeat("a", 160_000))); len(ids) != 10_000 || ids[0] != vocab.ID(256+3) {
 		t.Errorf("160,000 letters are %d tokens, the first %d", len(ids), ids[0])
+	}
+}
+
+// TestHostileAdded has added tokens that are runs of one character, as phi-2
+// does, and a text that is one long run: each place then begins as many of them
+// as there are lengths.
+func TestHostileAdded(t *testing.T) {
+	var added []string
+	for n := 2; n <= 31; n++ {
+		added = append(added, strings.Repeat(" ", n))
+	}
+	tok := synthetic{pre: "gpt-2", added: added}.open(t)
+	text := []byte(strings.Repeat(" ", 31*2000))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ids := tok.Encode(nil, text)
+	runtime.ReadMemStats(&after)
+	if len(ids) != 2000 || string(tok.Decode(nil, ids)) != string(text) {
+		t.Errorf("%d blanks are %d tokens, want 2000", len(text), len(ids))
+	}
+	// Thirty occurrences a byte would be three thousand bytes of memory each.
+	if got := (after.TotalAlloc - before.TotalAlloc) / uint64(len(text)); got > 1000 {
+		t.Errorf("encoding allocated %d bytes a byte of text", got)
 	}
 }

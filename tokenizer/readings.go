@@ -102,15 +102,14 @@ func (t *Tokenizer) cuts(text []byte) []cut {
 	if len(m.tokens) == 0 {
 		return []cut{{end: len(text), added: vocab.None}}
 	}
-	all := m.candidates(nil, text)
-	cuts := []cut{{choose(slices.Clone(all)), len(text), vocab.None}}
+	all := m.occurrences(nil, text)
+	cuts := []cut{{m.choose(slices.Clone(all), text), len(text), vocab.None}}
 	for p := m.nextStart(text, max(0, len(text)-m.maxLen+1)); p < len(text); p = m.nextStart(text, p+1) {
 		longer := m.walk(text[p:], nil)
 		if len(longer) == 0 {
 			continue
 		}
-		before := slices.DeleteFunc(slices.Clone(all), func(c match) bool { return c.end > p })
-		cuts = append(cuts, cut{choose(before), p, longer[0].id})
+		cuts = append(cuts, cut{m.choose(m.occurrencesBefore(all, text, p), text), p, longer[0].id})
 	}
 	return cuts
 }

@@ -19,6 +19,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 
@@ -86,9 +87,9 @@ func (t *Tokenizer) EncodeSpecial(dst []vocab.ID, text []byte) []vocab.ID {
 
 func (t *Tokenizer) encode(dst []vocab.ID, text []byte, m *matcher) []vocab.ID {
 	s := t.getScratch()
-	s.matches = m.candidates(s.matches[:0], text)
+	s.matches = m.occurrences(s.matches[:0], text)
 	at := 0
-	for _, c := range choose(s.matches) {
+	for _, c := range m.choose(s.matches, text) {
 		dst = t.encodeSegment(dst, text[at:c.start], s)
 		dst = append(dst, c.id)
 		at = c.end
@@ -127,9 +128,9 @@ func (t *Tokenizer) EncodePiece(dst []vocab.ID, piece []byte) []vocab.ID {
 // ascending, the last one len(text). A user-defined token is a pretoken.
 func (t *Tokenizer) Pretokens(dst []int, text []byte) []int {
 	s := t.getScratch()
-	s.matches = t.added.candidates(s.matches[:0], text)
+	s.matches = t.added.occurrences(s.matches[:0], text)
 	at := 0
-	for _, c := range choose(s.matches) {
+	for _, c := range t.added.choose(s.matches, text) {
 		dst = append(t.pre.ends(dst, text[:c.start], at), c.end)
 		at = c.end
 	}
@@ -147,6 +148,22 @@ func (t *Tokenizer) Unencodable(text []byte) int {
 		}
 	}
 	return -1
+}
+
+// Ends appends the byte offsets in text at which its tokens end, one for each of
+// ids, which encoding the text gave. Bytes that no token stands for lie between
+// tokens.
+func (t *Tokenizer) Ends(dst []int, text []byte, ids []vocab.ID) []int {
+	at := 0
+	for _, id := range ids {
+		b := t.vocab.Bytes(id)
+		for at < len(text) && !bytes.HasPrefix(text[at:], b) {
+			at++
+		}
+		at += len(b)
+		dst = append(dst, at)
+	}
+	return dst
 }
 
 // Decode appends the bytes that the tokens stand for, the text of special
