@@ -71,7 +71,19 @@ func (b Branch) Extensions(v *vocab.Vocab) iter.Seq[vocab.ID] {
 // Analyze reports on a prompt of plain text: control tokens spelled in it are
 // text.
 func Analyze(t *tokenizer.Tokenizer, text []byte) *Report {
-	return analyze(t, nil, text, t.Encode(nil, text))
+	return analyze(t, nil, 0, text, t.Encode(nil, text))
+}
+
+// AnalyzeSpecial is Analyze, but control tokens spelled in the text are the
+// control token, as in [tokenizer.Tokenizer.EncodeSpecial]. They are fences:
+// neither they nor anything before them can change.
+func AnalyzeSpecial(t *tokenizer.Tokenizer, text []byte) *Report {
+	ids := t.EncodeSpecial(nil, text)
+	head, at := afterControl(t.Vocab(), ids), 0
+	if head > 0 {
+		at = t.Ends(nil, text, ids[:head])[head-1]
+	}
+	return analyze(t, ids[:head], at, text[at:], ids[head:])
 }
 
 // AnalyzeIDs reports on a prompt given as token IDs, which must be in the
@@ -80,27 +92,33 @@ func Analyze(t *tokenizer.Tokenizer, text []byte) *Report {
 // not the tokenizer's own tokenization of their text; the report is then about
 // that tokenization.
 func AnalyzeIDs(t *tokenizer.Tokenizer, ids []vocab.ID) (r *Report, canonical bool) {
-	v := t.Vocab()
-	head := len(ids)
-	for head > 0 && v.IsText(ids[head-1]) {
-		head--
-	}
+	head := afterControl(t.Vocab(), ids)
+	before := len(t.Decode(nil, ids[:head]))
 	text := t.Decode(nil, ids[head:])
 	own := t.Encode(nil, text)
-	return analyze(t, ids[:head], text, own), slices.Equal(own, ids[head:])
+	return analyze(t, ids[:head], before, text, own), slices.Equal(own, ids[head:])
 }
 
-// analyze does the work for text after the fixed tokens head; ids is the
-// tokenization of text.
-func analyze(t *tokenizer.Tokenizer, head []vocab.ID, text []byte, ids []vocab.ID) *Report {
+// afterControl is how many of ids stand before the text at their end.
+func afterControl(v *vocab.Vocab, ids []vocab.ID) int {
+	n := len(ids)
+	for n > 0 && v.IsText(ids[n-1]) {
+		n--
+	}
+	return n
+}
+
+// analyze does the work for text after the fixed tokens head, which take the
+// first bytes of the prompt, before of them; ids is the tokenization of text.
+func analyze(t *tokenizer.Tokenizer, head []vocab.ID, before int, text []byte, ids []vocab.ID) *Report {
 	r := &Report{tok: t, text: text, IDs: slices.Concat(head, ids)}
 	readings := t.Readings(text)
 	start := readings[0].Start
 	base := tokensBefore(t, text, ids, start)
 	if i := t.Unencodable(text[start:]); i >= 0 {
 		r.Stable, r.Pending = len(head)+base, text[start:]
-		r.StableBytes = len(t.Decode(nil, head)) + start
-		r.Reason = fmt.Sprintf("byte %#02x at offset %d has no token in this vocabulary: the tokens after the stable ones do not give the text back, so it cannot be healed", text[start+i], start+i)
+		r.StableBytes = before + start
+		r.Reason = fmt.Sprintf("byte %#02x at offset %d has no token in this vocabulary: the tokens after the stable ones do not give the text back, so it cannot be healed", text[start+i], before+start+i)
 		return r
 	}
 	trunk, at := ids[base:], start
@@ -125,7 +143,7 @@ func analyze(t *tokenizer.Tokenizer, head []vocab.ID, text []byte, ids []vocab.I
 		branches = branches[:1]
 	}
 	r.Stable = len(head) + base + common
-	r.StableBytes = len(t.Decode(nil, head)) + at
+	r.StableBytes = before + at
 	r.Branches = branches
 	r.Reason = r.explain(readings)
 	return r

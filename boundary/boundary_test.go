@@ -191,6 +191,20 @@ func TestUnencodable(t *testing.T) {
 	}
 }
 
+// TestSpecialUnencodable has such bytes before and after a control token.
+func TestSpecialUnencodable(t *testing.T) {
+	tok := open(t, gguftest.BPE{
+		Controls: []string{"<|end|>"},
+		Merges:   [][2]string{{"a", "b"}, {" ", "w"}, {" w", "o"}},
+		Missing:  "\x04",
+	})
+	text := []byte("\x04a\x04b<|end|>\x04a\x04b w")
+	r := boundary.AnalyzeSpecial(tok, text)
+	if !slices.Equal(r.IDs, tok.EncodeSpecial(nil, text)) || r.Stable != 5 || r.StableBytes != len(text)-2 || string(r.Pending) != " w" {
+		t.Errorf("tokens %v, %d of them and %d of %d bytes stable, pending %q", r.IDs, r.Stable, r.StableBytes, len(text), r.Pending)
+	}
+}
+
 // TestExhaustiveAdded does the same with added tokens, which split the text
 // before everything else.
 func TestExhaustiveAdded(t *testing.T) {

@@ -15,5 +15,8 @@
 // [tokenizer.Reading] values; each reading contributes its own branches.
 //
 // The rule is sound: no continuation, of whatever bytes, changes a stable
-// token. It needs no knowledge of the continuation and no trial encodings.
+// token. It needs no knowledge of the continuation: trial encodings only drop
+// branches that no token can leave the prompt by. It takes for granted that
+// every merge makes a token, as in all vocabularies in use: what is put together
+// and then taken apart again is none.
 package boundary

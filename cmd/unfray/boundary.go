@@ -57,12 +57,9 @@ func newBoundary() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		analyze := func(text []byte) *boundary.Report {
-			if !special {
-				return boundary.Analyze(t, text)
-			}
-			r, _ := boundary.AnalyzeIDs(t, t.EncodeSpecial(nil, text))
-			return r
+		analyze := boundary.Analyze
+		if special {
+			analyze = boundary.AnalyzeSpecial
 		}
 		out := cmd.OutOrStdout()
 		if jsonl {
@@ -71,31 +68,31 @@ func newBoundary() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return writeJSON(out, viewBoundary(t, analyze(text), len(text), covers))
+				return writeJSON(out, viewBoundary(t, analyze(t, text), text, covers))
 			})
 		}
 		text, err := textArg(cmd, args)
 		if err != nil {
 			return err
 		}
-		r := analyze(text)
+		r := analyze(t, text)
 		if asJSON {
-			return writeJSON(out, viewBoundary(t, r, len(text), covers))
+			return writeJSON(out, viewBoundary(t, r, text, covers))
 		}
 		return printBoundary(out, t, r, covers)
 	})
 	return cmd
 }
 
-func viewBoundary(t *tokenizer.Tokenizer, r *boundary.Report, size, limit int) boundaryView {
+func viewBoundary(t *tokenizer.Tokenizer, r *boundary.Report, text []byte, limit int) boundaryView {
 	list, total := r.Covers(limit)
 	views := make([]coverView, 0, len(list))
 	for _, c := range list {
 		views = append(views, coverView{IDs: c.IDs, exactText: newExactText(c.Text)})
 	}
 	return boundaryView{
-		Bytes:        size,
-		Tokens:       tokenViews(t, r.IDs),
+		Bytes:        len(text),
+		Tokens:       tokenViews(t, text, r.IDs),
 		StableTokens: r.Stable,
 		StableBytes:  r.StableBytes,
 		Pending:      newExactText(r.Pending),

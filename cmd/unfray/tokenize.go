@@ -22,13 +22,13 @@ type tokenView struct {
 	End   int `json:"end"`
 }
 
-func tokenViews(t *tokenizer.Tokenizer, ids []vocab.ID) []tokenView {
+// tokenViews describes ids, the tokens of text.
+func tokenViews(t *tokenizer.Tokenizer, text []byte, ids []vocab.ID) []tokenView {
 	views := make([]tokenView, 0, len(ids))
-	at := 0
-	for _, id := range ids {
+	ends := t.Ends(nil, text, ids)
+	for i, id := range ids {
 		b := t.Vocab().Bytes(id)
-		views = append(views, tokenView{ID: id, exactText: newExactText(b), Start: at, End: at + len(b)})
-		at += len(b)
+		views = append(views, tokenView{ID: id, exactText: newExactText(b), Start: ends[i] - len(b), End: ends[i]})
 	}
 	return views
 }
@@ -84,7 +84,7 @@ func newTokenize() *cobra.Command {
 			err = writeJSON(out, struct {
 				IDs    []vocab.ID  `json:"ids"`
 				Tokens []tokenView `json:"tokens"`
-			}{ids, tokenViews(t, ids)})
+			}{ids, tokenViews(t, text, ids)})
 		default:
 			_, err = fmt.Fprintln(out, joinIDs(ids))
 		}

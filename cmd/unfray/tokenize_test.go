@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/unfray/unfray/internal/gguf"
+	"github.com/unfray/unfray/internal/gguf/gguftest"
+	"github.com/unfray/unfray/tokenizer"
+)
+
+// TestTokenViews has a text with bytes that no token stands for: the places of
+// the tokens after them are still those in the text.
+func TestTokenViews(t *testing.T) {
+	b := gguftest.BPE{Merges: [][2]string{{"a", "b"}}, Missing: "\x04\xff"}
+	f, err := gguf.Read(bytes.NewReader(gguftest.Build(b.Pairs()...)), gguf.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []byte("\x04\xffab\x04c\xff")
+	var got []string
+	for _, v := range tokenViews(tok, text, tok.Encode(nil, text)) {
+		if s := string(text[v.Start:v.End]); s != *v.Text {
+			t.Errorf("the token %q is said to stand at [%d:%d], where the text has %q", *v.Text, v.Start, v.End, s)
+		}
+		got = append(got, *v.Text)
+	}
+	if len(got) != 2 || got[0] != "ab" || got[1] != "c" {
+		t.Errorf("tokens %q, want ab and c", got)
+	}
+}
