@@ -20,7 +20,9 @@ const end vocab.ID = 0
 func toy(t testing.TB, merges ...[2]string) *tokenizer.Tokenizer {
 	t.Helper()
 	b := gguftest.BPE{Controls: []string{"<|end|>"}, Merges: merges}
-	f, err := gguf.Read(bytes.NewReader(gguftest.Build(b.Pairs()...)), gguf.Limits{})
+	// A file that names no EOS has the eleventh token for it, here a byte.
+	pairs := append(b.Pairs(), gguftest.Pair{Key: "tokenizer.ggml.eos_token_id", Value: uint32(end)})
+	f, err := gguf.Read(bytes.NewReader(gguftest.Build(pairs...)), gguf.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,6 +156,29 @@ func TestMaskByBytes(t *testing.T) {
 	}
 	if got, want := allowed(tok, s.Mask()), []string{"P", "Par"}; !slices.Equal(got, want) {
 		t.Errorf("second mask %q, want %q", got, want)
+	}
+}
+
+// TestMaskWithoutEnds has an end-of-generation token that is text.
+func TestMaskWithoutEnds(t *testing.T) {
+	b := gguftest.BPE{Merges: [][2]string{{"<", "b"}}, Added: []string{"<e>"}}
+	pairs := append(b.Pairs(), gguftest.Pair{Key: "tokenizer.ggml.eos_token_id", Value: uint32(257)})
+	f, err := gguf.Read(bytes.NewReader(gguftest.Build(pairs...)), gguf.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.FromGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := ids(t, tok, "<e>")[0]; !tok.Vocab().IsEOG(id) || !tok.Vocab().IsText(id) {
+		t.Fatalf("token %d is not both text and end of generation", id)
+	}
+	for _, mode := range []heal.Mode{heal.Stable, heal.Last} {
+		s := heal.New(tok, tok.Encode(nil, []byte("x<")), mode).NewSession()
+		if got, want := allowed(tok, s.Mask()), []string{"<", "<b"}; !slices.Equal(got, want) {
+			t.Errorf("%s: mask %q, want %q", mode, got, want)
+		}
 	}
 }
 

@@ -52,7 +52,23 @@ func (s *Session) Mask() vocab.Mask {
 	} else {
 		s.maskBranches()
 	}
+	s.dropEnds()
 	return s.mask
+}
+
+// dropEnds takes end-of-generation tokens out of the mask: they would end the
+// replay before its bytes are there. Nearly all are control tokens and not in
+// it, but files name text tokens too. One that is the only way on stays.
+func (s *Session) dropEnds() {
+	for _, id := range s.plan.vocab.Specials().EOG {
+		if !s.mask.Has(id) {
+			continue
+		}
+		s.mask.Remove(id)
+		if s.mask.Empty() {
+			s.mask.Set(id)
+		}
+	}
 }
 
 // maskBytes allows the proper prefixes of what is pending, the pending bytes
