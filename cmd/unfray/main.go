@@ -9,9 +9,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/unfray/unfray"
 )
 
 // Exit statuses, as scripts rely on them.
@@ -52,13 +55,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err == nil:
 		return exitOK
 	case errors.As(err, new(failure)):
-		fmt.Fprintln(stderr, "unfray:", err)
+		fmt.Fprintln(stderr, "unfray:", message(err))
 		return exitFailed
 	default:
-		fmt.Fprintf(stderr, "unfray: %v\nRun \"unfray help\" for usage.\n", err)
+		fmt.Fprintf(stderr, "unfray: %s\nRun \"unfray help\" for usage.\n", message(err))
 		return exitUsage
 	}
 }
+
+// message is the text of an error without the name of package unfray, which is
+// the command's too.
+func message(err error) string { return strings.TrimPrefix(err.Error(), "unfray: ") }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -83,11 +90,15 @@ continuation can happen.`,
 }
 
 // handler adapts a command's function: its errors are failures unless it says
-// that they are wrong usage.
+// that they are wrong usage, or they are about a setting that a flag gave.
 func handler(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := f(cmd, args)
-		if err == nil || errors.As(err, new(usageError)) {
+		var setting *unfray.RequestError
+		switch {
+		case err == nil, errors.As(err, new(usageError)):
+			return err
+		case errors.As(err, &setting) && setting.Param != "prompt":
 			return err
 		}
 		return failure{err}
