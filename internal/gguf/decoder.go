@@ -47,6 +47,9 @@ func (t Type) String() string {
 const (
 	// maxKeyBytes is what the GGUF specification allows.
 	maxKeyBytes = 1<<16 - 1
+	// maxPairs is far above the some dozens of real files. A pair takes many
+	// times the memory that it takes in the file.
+	maxPairs = 1 << 16
 	// growStep is how much is allocated at once before the bytes are there.
 	growStep = 64 << 10
 )
@@ -86,8 +89,8 @@ func (d *decoder) file() (*File, error) {
 	d.header(f)
 	at := d.off
 	pairs := d.uint64()
-	if d.err == nil && pairs > uint64(d.limit) {
-		d.failf(at, "%d key-value pairs: %w of %d bytes", pairs, ErrLimit, d.limit)
+	if d.err == nil && pairs > maxPairs {
+		d.failf(at, "%d key-value pairs: %w of %d", pairs, ErrLimit, maxPairs)
 	}
 	for i := uint64(0); i < pairs && d.err == nil; i++ {
 		d.pair(f)

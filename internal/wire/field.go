@@ -117,15 +117,18 @@ func (f *field) integer() (int64, error) {
 	return int64(v), nil
 }
 
-// each calls do for the elements of an array.
+// each calls do for the elements of an array. The field that it hands out is
+// good for that call only: one for each element would be many times the body.
 func (f *field) each(do func(*field) error) error {
 	if f.raw[0] != '[' {
 		return f.wrongType("an array")
 	}
 	rest := space(f.raw[1:])
-	for i := 0; rest[0] != ']'; i++ {
+	e := &field{up: f}
+	for ; rest[0] != ']'; e.index++ {
 		n := valueLen(rest)
-		if err := do(&field{up: f, index: i, raw: rest[:n]}); err != nil {
+		e.raw = rest[:n]
+		if err := do(e); err != nil {
 			return err
 		}
 		if rest = space(rest[n:]); rest[0] == ',' {
