@@ -47,12 +47,15 @@ func (g *Gateway) chatJob(x *exchange, req *wire.ChatRequest) (*job, error) {
 	if req.MaxCompletionTokens != nil {
 		req.MaxTokens = req.MaxCompletionTokens
 	}
+	n := or(req.N, 1)
+	if err := g.checkChoices(1, n); err != nil {
+		return nil, err
+	}
 	r, err := m.sampling(&req.Sampling)
 	if err != nil {
 		return nil, err
 	}
 	r.Logprobs, r.TopLogprobs = req.Logprobs, or(req.TopLogprobs, 0)
-	n := or(req.N, 1)
 	j := &job{
 		id: "chatcmpl-" + rand.Text(), created: time.Now(), model: m, n: n,
 		stream: req.Stream, includeUsage: req.IncludeUsage && req.Stream,
@@ -71,8 +74,8 @@ func (g *Gateway) chatJob(x *exchange, req *wire.ChatRequest) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.reqs, err = g.choices(r, []unfray.Prompt{{IDs: ids}}, n, req.Seed)
-	return j, err
+	j.reqs = choices(r, []unfray.Prompt{{IDs: ids}}, n, req.Seed)
+	return j, nil
 }
 
 // chatUnsupported refuses what would be answered wrongly if it were ignored.

@@ -45,6 +45,9 @@ func (g *Gateway) completionJob(x *exchange, req *wire.CompletionRequest) (*job,
 	case req.Echo && req.Logprobs != nil:
 		return nil, badRequest("echo", "echo: log-probabilities of the prompt are not available; leave out echo or logprobs")
 	}
+	if err := g.checkChoices(len(req.Prompts), n); err != nil {
+		return nil, err
+	}
 	r, err := m.sampling(&req.Sampling)
 	if err != nil {
 		return nil, err
@@ -62,9 +65,7 @@ func (g *Gateway) completionJob(x *exchange, req *wire.CompletionRequest) (*job,
 	if err != nil {
 		return nil, err
 	}
-	if j.reqs, err = g.choices(r, prompts, n, req.Seed); err != nil {
-		return nil, err
-	}
+	j.reqs = choices(r, prompts, n, req.Seed)
 	j.d, err = g.newCompletionDialect(m, req.Echo, prompts, n)
 	return j, err
 }

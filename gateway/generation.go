@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,8 +133,6 @@ func (g *generation) pump(choice int, s *unfray.Stream) bool {
 		case err != nil:
 			return g.tell(progress{err: err})
 		}
-		// The stream may still shorten tokens that it has handed out.
-		chunk.Tokens = slices.Clone(chunk.Tokens)
 		if !g.tell(progress{choice: choice, chunk: chunk}) {
 			return false
 		}

@@ -128,15 +128,20 @@ func joinModes(modes []heal.Mode) string {
 	return strings.Join(names, ", ")
 }
 
+// checkChoices refuses requests for no continuation or for too many.
+func (g *Gateway) checkChoices(prompts, n int) error {
+	if n < 1 {
+		return badRequest("n", "n must be at least 1, not %d", n)
+	}
+	if n > g.cfg.MaxChoices || prompts*n > g.cfg.MaxChoices {
+		return badRequest("n", "n: %d prompts with %d choices each are more than the %d continuations allowed in a request", prompts, n, g.cfg.MaxChoices)
+	}
+	return nil
+}
+
 // choices makes n requests of each of prompts, like r but with a seed of their
 // own.
-func (g *Gateway) choices(r *unfray.Request, prompts []unfray.Prompt, n int, seed *int64) ([]*unfray.Request, error) {
-	if n < 1 {
-		return nil, badRequest("n", "n must be at least 1, not %d", n)
-	}
-	if n > g.cfg.MaxChoices || len(prompts)*n > g.cfg.MaxChoices {
-		return nil, badRequest("n", "n: %d prompts with %d choices each are more than the %d continuations allowed in a request", len(prompts), n, g.cfg.MaxChoices)
-	}
+func choices(r *unfray.Request, prompts []unfray.Prompt, n int, seed *int64) []*unfray.Request {
 	var out []*unfray.Request
 	for _, p := range prompts {
 		for i := range n {
@@ -149,7 +154,7 @@ func (g *Gateway) choices(r *unfray.Request, prompts []unfray.Prompt, n int, see
 			out = append(out, &c)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // run answers a job.

@@ -22,7 +22,8 @@ func completionLogprobs(v *vocab.Vocab, tokens []unfray.Token, top int, offset f
 		best := make(map[string]wire.Logprob, len(t.Top))
 		for _, alt := range t.Top {
 			// Two tokens may have the same bytes: the likelier comes first.
-			if s := tokenText(v.Bytes(alt.ID)); best[s] == 0 {
+			s := tokenText(v.Bytes(alt.ID))
+			if _, known := best[s]; !known {
 				best[s] = wire.Logprob(alt.Logprob)
 			}
 		}

@@ -93,12 +93,6 @@ func (c *charCounter) at(offset int) int {
 	return c.chars
 }
 
-// countChars returns the number of characters of b.
-func countChars(b []byte) int {
-	c := charCounter{text: b}
-	return c.at(len(b))
-}
-
 // tokenText shows a token's bytes as OpenAI does: text, or escaped bytes where
 // they are no text of their own.
 func tokenText(b []byte) string {

@@ -67,8 +67,9 @@ func checkSplits(t *testing.T, b []byte) {
 		}
 		rest = rest[size:]
 	}
-	if n := utf8.RuneCountInString(whole); countChars(b) != n || len(want) > 0 && want[len(want)-1] != n-1 {
-		t.Fatalf("% x: %d characters counted, %q has %d", b, countChars(b), whole, n)
+	all := charCounter{text: b}
+	if got, n := all.at(len(b)), utf8.RuneCountInString(whole); got != n || len(want) > 0 && want[len(want)-1] != n-1 {
+		t.Fatalf("% x: %d characters counted, %q has %d", b, got, whole, n)
 	}
 	c := charCounter{}
 	for i := range b {
