@@ -29,6 +29,8 @@ type merges struct {
 	byByte  [256]symbol       // the symbols of single bytes
 	byteIDs [256]vocab.ID     // their tokens, None where there is none
 	byBytes map[string]symbol // the extras by their bytes, while building
+
+	improper bool // some merge makes a string that is no text token
 }
 
 type mergeSlot struct {
@@ -76,6 +78,9 @@ func newMerges(v *vocab.Vocab, list gguf.StringArray) *merges {
 			rank:   uint32(rank),
 			result: m.symbolOf(v, both),
 		})
+		if _, ok := v.Lookup(both); !ok {
+			m.improper = true
+		}
 	}
 	m.byBytes = nil
 	return m

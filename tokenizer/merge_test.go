@@ -124,6 +124,15 @@ func TestMergeList(t *testing.T) {
 	}
 }
 
+func TestProper(t *testing.T) {
+	if !(synthetic{pre: "gpt-2", merges: [][2]string{{"a", "b"}}}).open(t).Proper() {
+		t.Error("a vocabulary with all its merges' tokens is not proper")
+	}
+	if (synthetic{pre: "gpt-2"}).openWith(t, "x y").Proper() {
+		t.Error("a vocabulary without the token \"xy\" that a merge makes is proper")
+	}
+}
+
 func TestMissingBytes(t *testing.T) {
 	tok := synthetic{pre: "gpt-2"}.openWithout(t, "\x04", "\xff")
 	text := []byte("a\x04b\xff\n")

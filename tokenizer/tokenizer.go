@@ -139,6 +139,11 @@ func (t *Tokenizer) Pretokens(dst []int, text []byte) []int {
 	return dst
 }
 
+// Proper reports whether every merge makes a token, as in all vocabularies that
+// are trained. What an improper one puts together may be taken apart again, so
+// a part of its tokens is not always the tokens of a part of the text.
+func (t *Tokenizer) Proper() bool { return !t.merges.improper }
+
 // Unencodable gives the offset of the first byte of text that no token stands
 // for, so that encoding leaves it out, or -1 if there is none.
 func (t *Tokenizer) Unencodable(text []byte) int {

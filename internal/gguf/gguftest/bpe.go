@@ -14,6 +14,7 @@ type BPE struct {
 	Merges   [][2]string // bytes of the left and the right token, by rank
 	Added    []string    // user-defined tokens
 	Missing  string      // bytes that have no token
+	Bare     [][2]string // merges after the others that make no token
 }
 
 // Display writes bytes as GPT-2's vocabulary does, each byte as a character
@@ -57,6 +58,9 @@ func (v BPE) Pairs() []Pair {
 	}
 	for _, m := range v.Merges {
 		add(Display(m[0]+m[1]), vocab.Normal)
+		merges = append(merges, Display(m[0])+" "+Display(m[1]))
+	}
+	for _, m := range v.Bare {
 		merges = append(merges, Display(m[0])+" "+Display(m[1]))
 	}
 	for _, a := range v.Added {
