@@ -17,9 +17,9 @@ import (
 	"github.com/unfray/unfray/backend/backendtest"
 	"github.com/unfray/unfray/gateway"
 	"github.com/unfray/unfray/heal"
-	"github.com/unfray/unfray/internal/gguf"
 	"github.com/unfray/unfray/internal/wire"
 	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 	"github.com/unfray/unfray/vocab"
 )
 
@@ -73,15 +73,7 @@ type rigOptions struct {
 
 func newTokenizer(t testing.TB, o backendtest.VocabularyOptions) *tokenizer.Tokenizer {
 	t.Helper()
-	f, err := gguf.Read(bytes.NewReader(backendtest.GGUF(o)), gguf.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tok
+	return tokenizertest.Open(t, backendtest.GGUF(o))
 }
 
 func newRig(t testing.TB, o rigOptions) *rig {

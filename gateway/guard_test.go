@@ -1,30 +1,21 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/unfray/unfray/backend/backendtest"
-	"github.com/unfray/unfray/internal/gguf"
 	"github.com/unfray/unfray/internal/wire"
 	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 	"github.com/unfray/unfray/vocab"
 )
 
 func toyTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()
-	f, err := gguf.Read(bytes.NewReader(backendtest.GGUF(backendtest.VocabularyOptions{})), gguf.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tok
+	return tokenizertest.Open(t, backendtest.GGUF(backendtest.VocabularyOptions{}))
 }
 
 func TestControlScanner(t *testing.T) {

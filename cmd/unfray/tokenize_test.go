@@ -1,26 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"testing"
 
-	"github.com/unfray/unfray/internal/gguf"
 	"github.com/unfray/unfray/internal/gguf/gguftest"
-	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 )
 
 // TestTokenViews has a text with bytes that no token stands for: the places of
 // the tokens after them are still those in the text.
 func TestTokenViews(t *testing.T) {
-	b := gguftest.BPE{Merges: [][2]string{{"a", "b"}}, Missing: "\x04\xff"}
-	f, err := gguf.Read(bytes.NewReader(gguftest.Build(b.Pairs()...)), gguf.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := tokenizertest.BPE(t, gguftest.BPE{Merges: [][2]string{{"a", "b"}}, Missing: "\x04\xff"})
 	text := []byte("\x04\xffab\x04c\xff")
 	var got []string
 	for _, v := range tokenViews(tok, text, tok.Encode(nil, text)) {
