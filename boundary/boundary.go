@@ -23,7 +23,8 @@ type Report struct {
 	Pending []byte
 	// Branches lists the canonical ways over the pending bytes. The first is
 	// the trunk: the prompt's own tokens. There are none where the pending text
-	// has bytes that the vocabulary has no token for.
+	// has bytes that the vocabulary has no token for, and where the vocabulary
+	// is not [tokenizer.Tokenizer.Proper].
 	Branches []Branch
 	// Reason says in words why the tokens after the stable ones may change, or
 	// why none may.
@@ -115,10 +116,10 @@ func analyze(t *tokenizer.Tokenizer, head []vocab.ID, before int, text []byte, i
 	readings := t.Readings(text)
 	start := readings[0].Start
 	base := tokensBefore(t, text, ids, start)
-	if i := t.Unencodable(text[start:]); i >= 0 {
+	if why := unanalyzable(t, text, before, start); why != "" {
 		r.Stable, r.Pending = len(head)+base, text[start:]
 		r.StableBytes = before + start
-		r.Reason = fmt.Sprintf("byte %#02x at offset %d has no token in this vocabulary: the tokens after the stable ones do not give the text back, so it cannot be healed", text[start+i], before+start+i)
+		r.Reason = why
 		return r
 	}
 	trunk, at := ids[base:], start
@@ -147,6 +148,18 @@ func analyze(t *tokenizer.Tokenizer, head []vocab.ID, before int, text []byte, i
 	r.Branches = branches
 	r.Reason = r.explain(readings)
 	return r
+}
+
+// unanalyzable says why the rule of this package does not hold for the pretokens
+// after start; empty if it does. before is where text begins in the prompt.
+func unanalyzable(t *tokenizer.Tokenizer, text []byte, before, start int) string {
+	if i := t.Unencodable(text[start:]); i >= 0 {
+		return fmt.Sprintf("byte %#02x at offset %d has no token in this vocabulary: the tokens after the stable ones do not give the text back, so it cannot be healed", text[start+i], before+start+i)
+	}
+	if !t.Proper() && start < len(text) {
+		return "this vocabulary has merges that make no token, so all tokens of the last pretokens may change"
+	}
+	return ""
 }
 
 // tokensBefore is how many of ids, the tokens of text, come from the pretokens
@@ -193,7 +206,7 @@ func (c *canon) appendBranches(dst []Branch, text []byte, rd tokenizer.Reading) 
 			continue
 		}
 		b.Path = enc.encode(slices.Clip(closed), p)
-		if len(b.Rest) > 0 && !c.live(b) {
+		if len(b.Rest) > 0 && !c.live(b, p > 0) {
 			continue
 		}
 		dst = appendBranch(dst, b)

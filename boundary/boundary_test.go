@@ -14,29 +14,16 @@ import (
 	"testing"
 
 	"github.com/unfray/unfray/boundary"
-	"github.com/unfray/unfray/internal/gguf"
 	"github.com/unfray/unfray/internal/gguf/gguftest"
 	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 	"github.com/unfray/unfray/vocab"
 )
 
 // toy makes a byte-level BPE tokenizer with these merges, in rank order, and
 // added tokens.
 func toy(t testing.TB, pre string, merges [][2]string, added ...string) *tokenizer.Tokenizer {
-	return open(t, gguftest.BPE{Pre: pre, Controls: []string{"<|end|>"}, Merges: merges, Added: added})
-}
-
-func open(t testing.TB, b gguftest.BPE) *tokenizer.Tokenizer {
-	t.Helper()
-	f, err := gguf.Read(bytes.NewReader(gguftest.Build(b.Pairs()...)), gguf.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tok
+	return tokenizertest.BPE(t, gguftest.BPE{Pre: pre, Controls: []string{"<|end|>"}, Merges: merges, Added: added})
 }
 
 // randomMerges draws n merges of tokens over the alphabet, none of which makes
@@ -164,7 +151,7 @@ func TestLongPretokens(t *testing.T) {
 // TestUnencodable has bytes that the vocabulary has no token for. They end up
 // in no token, so what holds a text together is its pretokens.
 func TestUnencodable(t *testing.T) {
-	tok := open(t, gguftest.BPE{
+	tok := tokenizertest.BPE(t, gguftest.BPE{
 		Merges:  [][2]string{{"w", "o"}, {"wo", "r"}, {" ", "wor"}},
 		Missing: "\x04\xff",
 	})
@@ -191,9 +178,23 @@ func TestUnencodable(t *testing.T) {
 	}
 }
 
+// TestImproper has merges that make no token: "ab" is put together, which
+// keeps "xa" from being, and then taken apart again.
+func TestImproper(t *testing.T) {
+	tok := tokenizertest.BPE(t, gguftest.BPE{Bare: [][2]string{{"a", "b"}, {"x", "a"}}})
+	text := []byte("? xa")
+	r := boundary.Analyze(tok, text)
+	if len(r.Branches) != 0 || string(r.Pending) != " xa" {
+		t.Errorf("pending %q, branches %v (%s)", r.Pending, r.Branches, r.Reason)
+	}
+	if ids := tok.Encode(nil, []byte("? xab")); !slices.Equal(ids[:r.Stable], r.IDs[:r.Stable]) {
+		t.Errorf("%d tokens of %v are said to be stable, with more text they are %v", r.Stable, r.IDs, ids)
+	}
+}
+
 // TestSpecialUnencodable has such bytes before and after a control token.
 func TestSpecialUnencodable(t *testing.T) {
-	tok := open(t, gguftest.BPE{
+	tok := tokenizertest.BPE(t, gguftest.BPE{
 		Controls: []string{"<|end|>"},
 		Merges:   [][2]string{{"a", "b"}, {" ", "w"}, {" w", "o"}},
 		Missing:  "\x04",

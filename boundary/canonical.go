@@ -22,7 +22,7 @@ type canon struct {
 
 // maxCanonBytes is the text up to which whole paths are tried. Moving pretokens
 // longer than this are runs of blanks, rules of stars, encoded data.
-const maxCanonBytes = 512
+const maxCanonBytes = 192
 
 // newCanon is for paths over n bytes and one token.
 func newCanon(t *tokenizer.Tokenizer, n int) *canon {
@@ -69,8 +69,8 @@ const maxTried = 256
 // live reports whether some token that extends the branch's rest can follow
 // its path. A branch with many extensions is taken for live without a trial:
 // one branch too many costs a token of stability at worst, one too few would
-// be wrong.
-func (c *canon) live(b Branch) bool {
+// be wrong. joined says that the token before stands in the same pretoken.
+func (c *canon) live(b Branch, joined bool) bool {
 	v := c.t.Vocab()
 	if extensions(v, b.Rest).Len() > maxTried {
 		return true
@@ -83,6 +83,10 @@ func (c *canon) live(b Branch) bool {
 	path = append(slices.Clip(path), vocab.None)
 	for id := range b.Extensions(v) {
 		path[len(path)-1] = id
+		// The pair is quickly ruled out, the whole path is not.
+		if joined && !c.apart(path[len(path)-2], id) {
+			continue
+		}
 		if c.canonical(path) {
 			return true
 		}

@@ -16,7 +16,6 @@
 //
 // The rule is sound: no continuation, of whatever bytes, changes a stable
 // token. It needs no knowledge of the continuation: trial encodings only drop
-// branches that no token can leave the prompt by. It takes for granted that
-// every merge makes a token, as in all vocabularies in use: what is put together
-// and then taken apart again is none.
+// branches that no token can leave the prompt by. It needs a vocabulary in which
+// every merge makes a token; of any other the report is cautious.
 package boundary

@@ -7,6 +7,7 @@ import (
 	"github.com/unfray/unfray/boundary"
 	"github.com/unfray/unfray/internal/gguf/gguftest"
 	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 )
 
 // FuzzAnalyze continues any text with any other: no stable token changes, and
@@ -15,8 +16,8 @@ func FuzzAnalyze(f *testing.F) {
 	r := rand.New(rand.NewPCG(9, 9))
 	alphabet := []string{"a", "b", " ", "\n", "'", "s", "r", "e", "1", "é", "\u2003", "<"}
 	toks := []*tokenizer.Tokenizer{
-		open(f, gguftest.BPE{Merges: randomMerges(r, alphabet, 60)}),
-		open(f, gguftest.BPE{Pre: "smollm", Merges: randomMerges(r, alphabet, 60, "<a>"), Added: []string{"<a>"}}),
+		tokenizertest.BPE(f, gguftest.BPE{Merges: randomMerges(r, alphabet, 60)}),
+		tokenizertest.BPE(f, gguftest.BPE{Pre: "smollm", Merges: randomMerges(r, alphabet, 60, "<a>"), Added: []string{"<a>"}}),
 	}
 	for _, seed := range [][2]string{
 		{"const userNa", "me"}, {"a  ", "b"}, {"a \n", "\n"}, {"it'", "s"}, {"'r", "e"}, {"12", "3"},
