@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/unfray/unfray/heal"
-	"github.com/unfray/unfray/internal/gguf"
 	"github.com/unfray/unfray/internal/gguf/gguftest"
 	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 	"github.com/unfray/unfray/vocab"
 )
 
@@ -19,18 +19,9 @@ const end vocab.ID = 0
 
 func toy(t testing.TB, merges ...[2]string) *tokenizer.Tokenizer {
 	t.Helper()
-	b := gguftest.BPE{Controls: []string{"<|end|>"}, Merges: merges}
 	// A file that names no EOS has the eleventh token for it, here a byte.
-	pairs := append(b.Pairs(), gguftest.Pair{Key: "tokenizer.ggml.eos_token_id", Value: uint32(end)})
-	f, err := gguf.Read(bytes.NewReader(gguftest.Build(pairs...)), gguf.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tok
+	return tokenizertest.BPE(t, gguftest.BPE{Controls: []string{"<|end|>"}, Merges: merges},
+		gguftest.Pair{Key: "tokenizer.ggml.eos_token_id", Value: uint32(end)})
 }
 
 // words has the tokens " user", "Na", " userName", "Par", " Par", " Paris".
@@ -145,6 +136,16 @@ func TestMaskFollowsBranches(t *testing.T) {
 	}
 }
 
+// TestUnproved has a vocabulary in which less can be proved.
+func TestUnproved(t *testing.T) {
+	tok := tokenizertest.BPE(t, gguftest.BPE{Bare: [][2]string{{"a", "b"}}})
+	p := heal.New(tok, tok.Encode(nil, []byte("? xa")), heal.Stable)
+	if len(p.Notes) != 1 || p.Notes[0].Code != heal.CodeUnproved || string(p.Pending) != " xa" {
+		t.Errorf("pending %q, notes %v", p.Pending, p.Notes)
+	}
+	walk(t, rand.New(rand.NewPCG(1, 1)), tok, p)
+}
+
 func TestMaskByBytes(t *testing.T) {
 	tok := words(t)
 	s := heal.New(tok, ids(t, tok, "x", " Par"), heal.Last).NewSession()
@@ -161,16 +162,8 @@ func TestMaskByBytes(t *testing.T) {
 
 // TestMaskWithoutEnds has an end-of-generation token that is text.
 func TestMaskWithoutEnds(t *testing.T) {
-	b := gguftest.BPE{Merges: [][2]string{{"<", "b"}}, Added: []string{"<e>"}}
-	pairs := append(b.Pairs(), gguftest.Pair{Key: "tokenizer.ggml.eos_token_id", Value: uint32(257)})
-	f, err := gguf.Read(bytes.NewReader(gguftest.Build(pairs...)), gguf.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := tokenizertest.BPE(t, gguftest.BPE{Merges: [][2]string{{"<", "b"}}, Added: []string{"<e>"}},
+		gguftest.Pair{Key: "tokenizer.ggml.eos_token_id", Value: uint32(257)})
 	if id := ids(t, tok, "<e>")[0]; !tok.Vocab().IsEOG(id) || !tok.Vocab().IsText(id) {
 		t.Fatalf("token %d is not both text and end of generation", id)
 	}

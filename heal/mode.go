@@ -60,6 +60,9 @@ const (
 	// CodeNotCanonical: the prompt's IDs are not the tokenizer's own
 	// tokenization of their text; the mask goes by bytes alone.
 	CodeNotCanonical = "prompt_not_canonical"
+	// CodeUnproved: the vocabulary is of a kind in which less can be proved, so
+	// more was rolled back; the mask goes by bytes alone.
+	CodeUnproved = "boundary_unproved"
 	// CodeLossy: the prompt has bytes that no token stands for, so its tokens
 	// do not give it back and it was not healed.
 	CodeLossy = "prompt_lossy"

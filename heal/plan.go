@@ -88,13 +88,12 @@ func (p *Plan) planLast() {
 
 func (p *Plan) planStable(t *tokenizer.Tokenizer) {
 	r, canonical := boundary.AnalyzeIDs(t, p.Prompt)
-	if !canonical {
-		p.planBytes(r)
-		return
-	}
 	switch {
+	case !canonical:
+		p.planBytes(r, Note{CodeNotCanonical, "the prompt's token IDs are not the tokenizer's own tokenization of their text; the bytes rolled back may be produced again by any tokens"})
 	case len(r.Pending) == 0:
-		return
+	case len(r.Branches) == 0:
+		p.planBytes(r, Note{CodeUnproved, r.Reason + "; the bytes rolled back may be produced again by any tokens"})
 	case r.Stable > 0:
 		p.rollBack(len(p.Prompt) - r.Stable)
 		p.Branches = r.Branches
@@ -117,7 +116,7 @@ func (p *Plan) planStable(t *tokenizer.Tokenizer) {
 
 // planBytes rolls back to the last of the caller's own tokens that ends in the
 // stable text. The pending bytes may be produced by any tokens.
-func (p *Plan) planBytes(r *boundary.Report) {
+func (p *Plan) planBytes(r *boundary.Report, why Note) {
 	keep, at := 0, 0
 	for keep < len(p.Prompt) {
 		n := len(p.vocab.Bytes(p.Prompt[keep]))
@@ -130,7 +129,7 @@ func (p *Plan) planBytes(r *boundary.Report) {
 	if keep == len(p.Prompt) {
 		return
 	}
-	p.note(CodeNotCanonical, "the prompt's token IDs are not the tokenizer's own tokenization of their text; the bytes rolled back may be produced again by any tokens")
+	p.Notes = append(p.Notes, why)
 	if keep == 0 {
 		keep = 1
 		p.noteNothingBefore(1)

@@ -116,7 +116,8 @@ func (s *Session) Accept(id vocab.ID) (Replay, error) {
 	return Replay{Bytes: n, Straddles: len(b) > len(rest)}, nil
 }
 
-// ReplayError says that a backend produced a token that the mask forbade.
+// ReplayError says that a backend produced a token that the mask forbade. Its
+// text does not show the prompt.
 type ReplayError struct {
 	ID    vocab.ID
 	Token []byte // its bytes
@@ -125,5 +126,5 @@ type ReplayError struct {
 }
 
 func (e *ReplayError) Error() string {
-	return fmt.Sprintf("heal: the backend produced token %d (%q) where %q is pending: it does not keep to the mask", e.ID, e.Token, e.Want)
+	return fmt.Sprintf("heal: the backend produced token %d, which does not agree with the %d bytes of the prompt that are pending: it does not keep to the mask", e.ID, len(e.Want))
 }
