@@ -1,7 +1,6 @@
 package unfray
 
 import (
-	"bytes"
 	"unicode/utf8"
 
 	"github.com/unfray/unfray/backend"
@@ -17,8 +16,7 @@ import (
 type assembler struct {
 	vocab   *vocab.Vocab
 	session *heal.Session
-	stops   [][]byte
-	maxStop int // bytes of the longest stop string
+	stops   []stopMatcher
 
 	text     []byte // the continuation so far
 	stopped  bool   // a stop string was found; text ends before it
@@ -29,8 +27,7 @@ type assembler struct {
 func newAssembler(v *vocab.Vocab, plan *heal.Plan, stops []string) *assembler {
 	a := &assembler{vocab: v, session: plan.NewSession()}
 	for _, s := range stops {
-		a.stops = append(a.stops, []byte(s))
-		a.maxStop = max(a.maxStop, len(s))
+		a.stops = append(a.stops, newStopMatcher(s))
 	}
 	return a
 }
@@ -65,24 +62,25 @@ func (a *assembler) accept(id vocab.ID) (piece, error) {
 	if p.counts {
 		a.counted++
 	}
-	from := max(0, len(a.text)-a.maxStop+1)
-	a.text = append(a.text, b...)
-	a.findStop(from)
+	for i := 0; i < len(b) && !a.stopped; i++ {
+		a.text = append(a.text, b[i])
+		a.matchStops(b[i])
+	}
 	p.length = max(0, len(a.text)-p.offset)
 	return p, nil
 }
 
-// findStop cuts the text before the first stop string that begins at from or
-// later.
-func (a *assembler) findStop(from int) {
-	cut := -1
-	for _, s := range a.stops {
-		if i := bytes.Index(a.text[from:], s); i >= 0 && (cut < 0 || from+i < cut) {
-			cut = from + i
+// matchStops takes the text's last byte. The stop string completed first ends
+// the text; of several that end there, the longest.
+func (a *assembler) matchStops(b byte) {
+	longest := 0
+	for i := range a.stops {
+		if m := &a.stops[i]; m.next(b) {
+			longest = max(longest, len(m.stop))
 		}
 	}
-	if cut >= 0 {
-		a.text = a.text[:cut]
+	if longest > 0 {
+		a.text = a.text[:len(a.text)-longest]
 		a.stopped = true
 	}
 }
@@ -94,12 +92,11 @@ func (a *assembler) ready() int {
 	if a.stopped {
 		return n
 	}
-	for i := max(0, n-a.maxStop+1); i < n; i++ {
-		if a.beginsStop(a.text[i:]) {
-			n = i
-			break
-		}
+	begun := 0
+	for i := range a.stops {
+		begun = max(begun, a.stops[i].matched)
 	}
+	n -= begun
 	for k := 1; k < utf8.UTFMax && k <= n; k++ {
 		if tail := a.text[n-k : n]; utf8.RuneStart(tail[0]) {
 			if !utf8.FullRune(tail) {
@@ -109,15 +106,6 @@ func (a *assembler) ready() int {
 		}
 	}
 	return n
-}
-
-func (a *assembler) beginsStop(tail []byte) bool {
-	for _, s := range a.stops {
-		if bytes.HasPrefix(s, tail) {
-			return true
-		}
-	}
-	return false
 }
 
 // steer is the assembler's view for a backend.

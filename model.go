@@ -38,6 +38,41 @@ func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tok }
 // nothing was started: a [*RequestError] for what the caller can mend, or the
 // backend's own. Canceling ctx ends the stream.
 func (m *Model) Generate(ctx context.Context, req *Request) (*Stream, error) {
+	p, err := m.Prepare(req)
+	if err != nil {
+		return nil, err
+	}
+	return p.Generate(ctx, req.Sampling.Seed)
+}
+
+// Complete runs Generate to its end.
+func (m *Model) Complete(ctx context.Context, req *Request) (*Result, error) {
+	s, err := m.Generate(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for {
+		if _, err := s.Next(); errors.Is(err, io.EOF) {
+			return s.Result(), nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Prepared is a request that was found good, with its prompt tokenized and the
+// healing planned. It may serve several continuations, also at once.
+type Prepared struct {
+	model  *Model
+	req    Request
+	plan   *heal.Plan
+	prompt int // tokens of the user's prompt
+}
+
+// Prepare does what all continuations of a request have in common. The request
+// must not be changed while it is in use.
+func (m *Model) Prepare(req *Request) (*Prepared, error) {
 	if err := req.validate(); err != nil {
 		return nil, err
 	}
@@ -45,24 +80,31 @@ func (m *Model) Generate(ctx context.Context, req *Request) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := m.plan(ids, req)
-	breq := &backend.Request{
-		Prompt:      plan.Prompt,
-		Sampling:    req.Sampling,
-		MaxTokens:   req.MaxTokens,
-		Logprobs:    req.Logprobs,
-		TopLogprobs: req.TopLogprobs,
-		Steer:       &steer{a: newAssembler(m.tok.Vocab(), plan, req.Stop)},
-	}
-	bs, err := m.backend.Generate(ctx, breq)
+	return &Prepared{model: m, req: *req, plan: m.plan(ids, req), prompt: len(ids)}, nil
+}
+
+// Generate starts a continuation with a seed of its own, in place of that of
+// the request.
+func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) {
+	m := p.model
+	sampling := p.req.Sampling
+	sampling.Seed = seed
+	bs, err := m.backend.Generate(ctx, &backend.Request{
+		Prompt:      p.plan.Prompt,
+		Sampling:    sampling,
+		MaxTokens:   p.req.MaxTokens,
+		Logprobs:    p.req.Logprobs,
+		TopLogprobs: p.req.TopLogprobs,
+		Steer:       &steer{a: newAssembler(m.tok.Vocab(), p.plan, p.req.Stop)},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("unfray: %w", err)
 	}
 	return &Stream{
 		backend: bs,
-		plan:    plan,
-		a:       newAssembler(m.tok.Vocab(), plan, req.Stop),
-		prompt:  len(ids),
+		plan:    p.plan,
+		a:       newAssembler(m.tok.Vocab(), p.plan, p.req.Stop),
+		prompt:  p.prompt,
 		steered: m.Info().Capabilities.Steer,
 	}, nil
 }
@@ -81,22 +123,6 @@ func (m *Model) plan(ids []vocab.ID, req *Request) *heal.Plan {
 		}
 	}
 	return heal.New(m.tok, ids, req.Heal)
-}
-
-// Complete runs Generate to its end.
-func (m *Model) Complete(ctx context.Context, req *Request) (*Result, error) {
-	s, err := m.Generate(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	for {
-		if _, err := s.Next(); errors.Is(err, io.EOF) {
-			return s.Result(), nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
 }
 
 // promptIDs tokenizes a prompt and checks that a model can start from it.

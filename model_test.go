@@ -17,9 +17,9 @@ import (
 	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/backend/backendtest"
 	"github.com/unfray/unfray/heal"
-	"github.com/unfray/unfray/internal/gguf"
 	"github.com/unfray/unfray/internal/gguf/gguftest"
 	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 	"github.com/unfray/unfray/vocab"
 )
 
@@ -63,15 +63,7 @@ func (s *recordedStream) Next() (backend.Token, error) {
 
 func toyTokenizer(t testing.TB, o backendtest.VocabularyOptions) *tokenizer.Tokenizer {
 	t.Helper()
-	f, err := gguf.Read(bytes.NewReader(backendtest.GGUF(o)), gguf.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tok
+	return tokenizertest.Open(t, backendtest.GGUF(o))
 }
 
 // toyModel knows the given texts by heart.
@@ -308,14 +300,7 @@ func TestPrompts(t *testing.T) {
 
 // TestLossyPrompt has a byte that the vocabulary has no token for.
 func TestLossyPrompt(t *testing.T) {
-	f, err := gguf.Read(bytes.NewReader(gguftest.Build(gguftest.BPE{Missing: "\x04", Merges: [][2]string{{"a", "b"}}}.Pairs()...)), gguf.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := tokenizertest.BPE(t, gguftest.BPE{Missing: "\x04", Merges: [][2]string{{"a", "b"}}})
 	toy := backendtest.NewToy(backendtest.Options{Vocab: tok.Vocab()})
 	defer toy.Close()
 	m, err := unfray.NewModel(toy, tok)
