@@ -74,8 +74,7 @@ func (g *Gateway) chatJob(x *exchange, req *wire.ChatRequest) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.reqs = choices(r, []unfray.Prompt{{IDs: ids}}, n, req.Seed)
-	return j, nil
+	return j, j.prepare(r, []unfray.Prompt{{IDs: ids}}, req.Seed)
 }
 
 // chatUnsupported refuses what would be answered wrongly if it were ignored.
@@ -132,7 +131,7 @@ func (d *chatDialect) frame(j *job, choices ...wire.ChatChoice) *wire.ChatComple
 }
 
 func (d *chatDialect) logprobs(j *job, choice int, tokens []unfray.Token) *wire.ChatLogprobs {
-	if !j.reqs[choice].Logprobs {
+	if !j.settings.Logprobs {
 		return nil
 	}
 	return chatLogprobs(d.vocab, tokens)

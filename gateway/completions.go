@@ -65,9 +65,10 @@ func (g *Gateway) completionJob(x *exchange, req *wire.CompletionRequest) (*job,
 	if err != nil {
 		return nil, err
 	}
-	j.reqs = choices(r, prompts, n, req.Seed)
-	j.d, err = g.newCompletionDialect(m, req.Echo, prompts, n)
-	return j, err
+	if j.d, err = g.newCompletionDialect(m, req.Echo, prompts, n); err != nil {
+		return nil, err
+	}
+	return j, j.prepare(r, prompts, req.Seed)
 }
 
 // completionPrompts turns prompts of the wire into the model's. Special tokens
@@ -160,13 +161,12 @@ func (d *completionDialect) frame(j *job, choices ...wire.CompletionChoice) *wir
 // logprobs describes tokens of a choice after arrived, which holds their bytes
 // and goes on where the last call's ended.
 func (d *completionDialect) logprobs(j *job, choice int, tokens []unfray.Token, arrived []byte) *wire.CompletionLogprobs {
-	req := j.reqs[choice]
-	if !req.Logprobs {
+	if !j.settings.Logprobs {
 		return nil
 	}
 	c := &d.offsets[choice]
 	c.text = append(c.text, arrived...)
-	return completionLogprobs(d.vocab, tokens, req.TopLogprobs, func(t unfray.Token) int {
+	return completionLogprobs(d.vocab, tokens, j.settings.TopLogprobs, func(t unfray.Token) int {
 		return c.at(d.tails[choice] + t.Offset)
 	})
 }

@@ -30,22 +30,21 @@ type progress struct {
 type generation struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	model  *unfray.Model
-	reqs   []*unfray.Request
+	job    *job
 
-	next   atomic.Int64 // index of the next request to start
+	next   atomic.Int64 // index of the next choice to start
 	news   chan progress
 	wg     sync.WaitGroup
 	undone int
 }
 
 // generate admits the first continuations. An error means that nothing runs.
-func generate(ctx context.Context, m *unfray.Model, reqs []*unfray.Request) (*generation, error) {
-	g := &generation{model: m, reqs: reqs, news: make(chan progress), undone: len(reqs)}
+func generate(ctx context.Context, j *job) (*generation, error) {
+	g := &generation{job: j, news: make(chan progress), undone: j.choices()}
 	g.ctx, g.cancel = context.WithCancel(ctx)
 	var first []*unfray.Stream
-	for _, req := range reqs[:min(len(reqs), maxParallelChoices)] {
-		s, err := m.Generate(g.ctx, req)
+	for i := range min(j.choices(), maxParallelChoices) {
+		s, err := j.generate(g.ctx, i)
 		var full *backend.QueueFullError
 		if errors.As(err, &full) && len(first) > 0 {
 			break // the workers of those admitted do the rest
@@ -101,11 +100,11 @@ func (g *generation) work(choice int, s *unfray.Stream) {
 			return
 		}
 		choice = int(g.next.Add(1)) - 1
-		if choice >= len(g.reqs) {
+		if choice >= g.job.choices() {
 			return
 		}
 		var err error
-		if s, err = g.admit(g.reqs[choice]); err != nil {
+		if s, err = g.admit(choice); err != nil {
 			g.tell(progress{err: err})
 			return
 		}
@@ -141,9 +140,9 @@ func (g *generation) pump(choice int, s *unfray.Stream) bool {
 
 // admit starts a further continuation, waiting while the queue is full: the
 // answer has begun and can no longer be refused.
-func (g *generation) admit(req *unfray.Request) (*unfray.Stream, error) {
+func (g *generation) admit(choice int) (*unfray.Stream, error) {
 	for {
-		s, err := g.model.Generate(g.ctx, req)
+		s, err := g.job.generate(g.ctx, choice)
 		var full *backend.QueueFullError
 		if !errors.As(err, &full) {
 			return s, err

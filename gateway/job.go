@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -21,8 +22,11 @@ type job struct {
 	id      string
 	created time.Time
 	model   *model
-	reqs    []*unfray.Request // one for each choice
-	n       int               // choices of each prompt
+
+	settings *unfray.Request // what all choices share
+	prompts  []*unfray.Prepared
+	n        int    // choices of each prompt
+	seed     *int64 // of the first choice of each prompt; nil: at random
 
 	stream       bool
 	includeUsage bool
@@ -139,32 +143,43 @@ func (g *Gateway) checkChoices(prompts, n int) error {
 	return nil
 }
 
-// choices makes n requests of each of prompts, like r but with a seed of their
-// own.
-func choices(r *unfray.Request, prompts []unfray.Prompt, n int, seed *int64) []*unfray.Request {
-	var out []*unfray.Request
+// prepare makes the continuations of prompts, n of each, with the settings that
+// all of them share.
+func (j *job) prepare(r *unfray.Request, prompts []unfray.Prompt, seed *int64) error {
+	j.settings, j.seed = r, seed
 	for _, p := range prompts {
-		for i := range n {
-			c := *r
-			c.Prompt = p
-			if seed != nil {
-				s := uint64(*seed) + uint64(i)
-				c.Sampling.Seed = &s
-			}
-			out = append(out, &c)
+		c := *r
+		c.Prompt = p
+		prepared, err := j.model.Model.Model.Prepare(&c)
+		if err != nil {
+			return err
 		}
+		j.prompts = append(j.prompts, prepared)
 	}
-	return out
+	return nil
+}
+
+// choices is how many continuations the job has.
+func (j *job) choices() int { return len(j.prompts) * j.n }
+
+// generate starts a continuation. Each choice of a prompt has a seed of its own.
+func (j *job) generate(ctx context.Context, choice int) (*unfray.Stream, error) {
+	var seed *uint64
+	if j.seed != nil {
+		s := uint64(*j.seed) + uint64(choice%j.n)
+		seed = &s
+	}
+	return j.prompts[choice/j.n].Generate(ctx, seed)
 }
 
 // run answers a job.
 func (g *Gateway) run(x *exchange, j *job) error {
-	x.note(slog.String("model", j.model.Name), slog.Int("choices", len(j.reqs)), slog.Bool("stream", j.stream))
+	x.note(slog.String("model", j.model.Name), slog.Int("choices", j.choices()), slog.Bool("stream", j.stream))
 	if err := g.begin(); err != nil {
 		return err
 	}
 	defer g.end()
-	gen, err := generate(x.ctx, j.model.Model.Model, j.reqs)
+	gen, err := generate(x.ctx, j)
 	if err != nil {
 		return err
 	}
@@ -172,7 +187,7 @@ func (g *Gateway) run(x *exchange, j *job) error {
 	if j.stream {
 		return g.stream(x, j, gen)
 	}
-	results := make([]*unfray.Result, len(j.reqs))
+	results := make([]*unfray.Result, j.choices())
 	if err := gen.collect(func(p progress) error {
 		if p.result != nil {
 			results[p.choice] = p.result
@@ -213,7 +228,7 @@ const noteStraddle = "logprob_straddles"
 // nobody asked.
 func (j *job) report(r *unfray.Result) *wire.Unfray {
 	h := r.Healing
-	if j.reqs[0].Logprobs && len(r.Tokens) > 0 && r.Tokens[0].Straddles {
+	if j.settings.Logprobs && len(r.Tokens) > 0 && r.Tokens[0].Straddles {
 		h.Notes = append(slices.Clone(h.Notes), heal.Note{
 			Code: noteStraddle,
 			Text: "the first token began inside the prompt: its text is the part beyond it, its log-probability that of the whole token",
@@ -227,7 +242,7 @@ func (j *job) report(r *unfray.Result) *wire.Unfray {
 
 // reportChoice is report for the choice itself, where there are several.
 func (j *job) reportChoice(r *unfray.Result) *wire.Unfray {
-	if len(j.reqs) == 1 {
+	if j.choices() == 1 {
 		return nil
 	}
 	return j.report(r)

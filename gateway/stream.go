@@ -45,7 +45,7 @@ func (g *Gateway) stream(x *exchange, j *job, gen *generation) error {
 		return err
 	}
 	s := &eventStream{g: g, x: x, j: j,
-		results: make([]*unfray.Result, len(j.reqs)), choices: make([]streamChoice, len(j.reqs))}
+		results: make([]*unfray.Result, j.choices()), choices: make([]streamChoice, j.choices())}
 	err := s.run(gen)
 	if err == nil {
 		return nil
@@ -124,7 +124,7 @@ func (s *eventStream) next(p progress) error {
 	s.results[p.choice] = p.result
 	s.ended++
 	var extra *wire.Unfray // belongs on the last chunk before [DONE]
-	if s.ended == len(s.j.reqs) && !s.j.includeUsage {
+	if s.ended == s.j.choices() && !s.j.includeUsage {
 		extra = s.j.report(s.results[0])
 	}
 	return s.send(s.j.d.finish(s.j, p.choice, p.result, extra))

@@ -126,6 +126,8 @@ func (t *chatTemplate) variables(req *wire.ChatRequest, messages []wire.Message,
 	return vars
 }
 
+var errTemplate = errors.New("gateway: the chat template refused the messages")
+
 // render runs the template within the limits.
 func (t *chatTemplate) render(ctx context.Context, vars map[string]jinja.Value) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
@@ -157,7 +159,7 @@ func (t *chatTemplate) render(ctx context.Context, vars map[string]jinja.Value) 
 			// Templates refuse what they were not made for, such as two user
 			// messages in a row; their reason is meant for the caller.
 			e := badRequest("messages", "the model's chat template refused the messages: %s", r.err)
-			e.cause = r.err
+			e.cause = errTemplate // the reason may quote messages, which the log must not
 			return "", e
 		case len(r.text) > maxRendered:
 			return "", badRequest("messages", "the model's chat template made %d bytes of the messages, more than the %d allowed", len(r.text), maxRendered)
