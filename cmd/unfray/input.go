@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/unfray/unfray/internal/wire"
 )
 
 // maxInput limits what is read from standard input or a line of a file, in
@@ -41,7 +43,9 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 // Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// eachLine calls f with every line of a JSON Lines input that is not blank.
+// eachLine calls f with every line of a JSON Lines input that is not blank. It
+// refuses lines that Go's decoder would read but change, such as half of a
+// surrogate pair.
 func eachLine(r io.Reader, f func(line []byte) error) error {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 0, 64<<10), maxInput)
@@ -51,7 +55,11 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 		if len(sc.Bytes()) == 0 {
 			continue
 		}
-		if err := f(sc.Bytes()); err != nil {
+		err := wire.Check(sc.Bytes())
+		if err == nil {
+			err = f(sc.Bytes())
+		}
+		if err != nil {
 			return &LineError{Line: n, Err: err}
 		}
 	}

@@ -255,7 +255,7 @@ func rawValue(f *field) (json.RawMessage, error) { return f.raw, nil }
 
 // body checks a request body and returns it as a field.
 func body(b []byte) (*field, error) {
-	if err := check(b); err != nil {
+	if err := Check(b); err != nil {
 		return nil, err
 	}
 	start := space(b)

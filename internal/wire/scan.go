@@ -23,14 +23,14 @@ func (e *DecodeError) Error() string {
 	case e.Param != "":
 		return e.Param + " " + e.Text
 	case e.Offset >= 0:
-		return fmt.Sprintf("the request body is invalid at byte %d: %s", e.Offset, e.Text)
+		return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Text)
 	}
 	return "the request body " + e.Text
 }
 
-// check reports whether body is one JSON value that Go's decoder reads without
+// Check reports whether body is one JSON value that Go's decoder reads without
 // changing anything: valid UTF-8, whole surrogate pairs, bounded depth.
-func check(body []byte) error {
+func Check(body []byte) error {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 		return &DecodeError{Offset: -1, Text: "is empty: send a JSON object"}
 	}
