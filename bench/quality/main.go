@@ -42,6 +42,7 @@ var (
 	modes      = flag.String("modes", "off,last,stable", "healing modes to compare; the first is the baseline")
 	chars      = flag.Int("chars", 10, "characters that must agree")
 	threads    = flag.Int("threads", 0, "native threads; 0: unfray's default")
+	show       = flag.Bool("show", false, "print the cuts at which a mode loses against the first, to standard error")
 	maxTokens  = flag.Int("max-tokens", 24, "tokens to generate at each cut")
 )
 
@@ -83,6 +84,9 @@ func run(w io.Writer, files []string) error {
 			for j, text := range texts[i] {
 				hits[i] = append(hits[i], head(text, *chars) == head(cuts[j].truth, *chars))
 			}
+		}
+		if *show {
+			showLosses(os.Stderr, cuts, hits, texts)
 		}
 		set := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
 		report(w, set, cuts, hits, texts)
@@ -132,6 +136,18 @@ func report(w io.Writer, set string, cuts []cut, hits [][]bool, texts [][]string
 	}
 }
 
+// showLosses prints the cuts that the first mode continues rightly and another
+// does not.
+func showLosses(w io.Writer, cuts []cut, hits [][]bool, texts [][]string) {
+	for i := range hits {
+		for j, c := range cuts {
+			if hits[0][j] && !hits[i][j] {
+				fmt.Fprintf(w, "%s: …%q, truth %q\n  %q\n  %q\n", c.id, c.prompt[max(0, len(c.prompt)-40):], head(c.truth, 20), texts[0][j], texts[i][j])
+			}
+		}
+	}
+}
+
 // readCuts takes the first cuts whose truth is long enough to be compared. The
 // truth of a random span goes on with the text behind the span.
 func readCuts(file string, t *tokenizer.Tokenizer) ([]cut, error) {
@@ -167,7 +183,8 @@ func readCuts(file string, t *tokenizer.Tokenizer) ([]cut, error) {
 	return cuts, nil
 }
 
-// complete runs one mode over all cuts.
+// complete runs one mode over all cuts, one after the other: in a batch the
+// library rounds differently, which decides near ties.
 func complete(mode string, cuts []cut) ([]string, error) {
 	var in bytes.Buffer
 	enc := json.NewEncoder(&in)
@@ -177,7 +194,7 @@ func complete(mode string, cuts []cut) ([]string, error) {
 		}
 	}
 	cmd := exec.Command(*unfrayPath, "complete", "--prompts", "-", "--model", *tokPath,
-		"--heal", mode, "--temperature", "0", "--max-tokens", strconv.Itoa(*maxTokens), "--threads", strconv.Itoa(*threads))
+		"--heal", mode, "--temperature", "0", "--max-tokens", strconv.Itoa(*maxTokens), "--threads", strconv.Itoa(*threads), "--parallel", "1")
 	cmd.Stdin, cmd.Stderr = &in, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
