@@ -115,8 +115,9 @@ type Sampling struct {
 
 	LogitBias map[vocab.ID]float64
 
-	// Seed makes sampling repeatable: the same request gives the same tokens
-	// whatever else the backend is doing at the time. Nil draws a fresh seed.
+	// Seed makes sampling repeatable: the same logits give the same tokens. What
+	// else a backend computes at the time may move logits in their last bits.
+	// Nil draws a fresh seed.
 	Seed *uint64
 }
 

@@ -35,6 +35,7 @@ type sequence struct {
 	num    int
 	tokens []vocab.ID // what the cells hold
 	cells  []int32    // the cell of every token
+	prompt int        // how many tokens the prompt of its latest task had
 	task   *task      // nil: idle
 	used   uint64     // cache.clock when it became idle
 }
@@ -164,10 +165,19 @@ type placement struct {
 	reused int       // tokens of that prefix
 }
 
-// place finds the longest prefix of ids that a sequence holds, and an idle
-// sequence for it. There must be an idle one.
-func (c *cache) place(ids []vocab.ID) placement {
+// place finds the longest prefix of ids[:reusable] that a sequence holds, and an
+// idle sequence for it. There must be an idle one.
+func (c *cache) place(ids []vocab.ID, reusable int) placement {
+	// A prompt that comes again runs where it ran: other cells are other places
+	// in the native sums, which then round differently. What it had generated
+	// there is thrown away.
+	for _, s := range c.seqs {
+		if s.task == nil && s.prompt == len(ids) && commonPrefix(s.tokens, ids) == len(ids) {
+			return placement{dst: s, src: s, reused: reusable}
+		}
+	}
 	var p placement
+	ids = ids[:reusable]
 	for _, s := range c.seqs {
 		n := commonPrefix(s.tokens, ids)
 		if n > p.reused || n > 0 && n == p.reused && p.src.task != nil && s.task == nil {

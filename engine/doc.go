@@ -45,6 +45,7 @@
 // the cache. With SmolLM2-135M in Q4_1, log-probabilities of one request alone
 // and beside 31 others differ by 0.02 in the mean and 0.2 at most; with
 // near ties this changes greedy choices too. The same prompt sent twice in a
-// row to an idle engine gave identical logits: at least two tokens are always
-// evaluated again, because a single one takes other kernels than several.
+// row to an idle engine gave identical logits: it runs in the cells where it ran,
+// and at least two tokens are always evaluated again, because a single one takes
+// other kernels than several.
 package engine

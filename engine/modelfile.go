@@ -13,7 +13,8 @@ import (
 )
 
 // checkModelFile tells a missing, foreign or truncated file by name, which the
-// native loader cannot be asked about: it only says that it failed.
+// native loader cannot be asked about: it only says that it failed. It refuses
+// what the native library would abort at, and the process with it.
 func checkModelFile(path string) error {
 	meta, err := gguf.Open(path)
 	switch {
@@ -21,6 +22,9 @@ func checkModelFile(path string) error {
 		return fmt.Errorf("engine: there is no model file %s; name a GGUF file, or let `make deps` fetch one", path)
 	case err != nil:
 		return fmt.Errorf("engine: %s cannot be used as a model: %w", path, err)
+	}
+	if err := errors.Join(checkHyperparameters(meta), checkTokens(meta)); err != nil {
+		return fmt.Errorf("engine: %s is damaged: %w", path, err)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -42,6 +46,7 @@ func checkModelFile(path string) error {
 }
 
 // defaultAlignment of tensor data in bytes, where general.alignment is absent.
+// llama.cpp aborts where the data begins at no multiple of it.
 const defaultAlignment = 32
 
 // lastTensor reads the tensor table and returns the offset in bytes after the
@@ -57,9 +62,12 @@ func lastTensor(r io.Reader, meta *gguf.File) (uint64, error) {
 	}
 	last, found := uint64(0), false
 	for i := uint64(0); i < tensors && t.err == nil; i++ {
-		t.skip(t.u64())
+		name := t.name()
 		dims := uint64(t.u32())
-		t.skip(8*dims + 4) // sizes, type
+		t.skip(8 * dims) // sizes
+		if err := checkTensor(name, dims, t.u32()); err != nil && t.err == nil {
+			t.err = err
+		}
 		last, found = max(last, t.u64()), true
 	}
 	if t.err != nil {
@@ -73,6 +81,9 @@ func lastTensor(r io.Reader, meta *gguf.File) (uint64, error) {
 		align = defaultAlignment
 	}
 	start := (t.off + align - 1) / align * align
+	if start%defaultAlignment != 0 {
+		return 0, fmt.Errorf("general.alignment is %d: the tensors begin at byte %d, which is no multiple of %d", align, start, defaultAlignment)
+	}
 	end := start + last + 1
 	if end < last {
 		return 0, fmt.Errorf("a tensor lies at byte %d of the data", last)
@@ -100,6 +111,22 @@ func (t *tableReader) skip(n uint64) {
 	if t.err == io.EOF {
 		t.err = io.ErrUnexpectedEOF
 	}
+}
+
+// maxName is more than llama.cpp takes for a tensor's name, in bytes.
+const maxName = 256
+
+// name reads a tensor's name; one that is too long reads as "".
+func (t *tableReader) name() string {
+	n := t.u64()
+	if n > maxName {
+		t.skip(n)
+		return ""
+	}
+	b, _ := t.r.Peek(int(n)) // what is missing skip reports
+	name := string(b)
+	t.skip(n)
+	return name
 }
 
 func (t *tableReader) u32() uint32 {

@@ -14,31 +14,41 @@ import (
 // modelFile is a GGUF file with every kind of metadata value and tensors of
 // 32 float32 at the given offsets, followed by data bytes of data.
 func modelFile(offsets []uint64, data int) []byte {
-	b := gguftest.Build(
-		gguftest.Pair{Key: "general.architecture", Value: "llama"},
-		gguftest.Pair{Key: "a.words", Value: []string{"one", "", "three"}},
-		gguftest.Pair{Key: "a.scores", Value: []float32{1, 2, 3}},
-		gguftest.Pair{Key: "a.bytes", Value: []uint8{1, 2, 3}},
-		gguftest.Pair{Key: "a.flag", Value: true},
-		gguftest.Pair{Key: "a.small", Value: int16(-3)},
-		gguftest.Pair{Key: "a.large", Value: uint64(1) << 40},
-		gguftest.Pair{Key: "general.alignment", Value: uint32(64)},
-	)
-	binary.LittleEndian.PutUint64(b[8:], uint64(len(offsets)))
+	b := metadata(uint64(len(offsets)))
 	for i, off := range offsets {
-		name := "blk." + string(rune('a'+i))
-		b = binary.LittleEndian.AppendUint64(b, uint64(len(name)))
-		b = append(b, name...)
-		b = binary.LittleEndian.AppendUint32(b, 2) // dimensions
-		b = binary.LittleEndian.AppendUint64(b, 16)
-		b = binary.LittleEndian.AppendUint64(b, 2)
-		b = binary.LittleEndian.AppendUint32(b, 0) // float32
-		b = binary.LittleEndian.AppendUint64(b, off)
+		b = appendTensor(b, "blk."+string(rune('a'+i)), []uint64{16, 2}, tensorFloat32, off)
 	}
 	for len(b)%64 != 0 {
 		b = append(b, 0)
 	}
 	return append(b, make([]byte, data)...)
+}
+
+// metadata is the head of a GGUF file, up to its table of tensors.
+func metadata(tensors uint64, more ...gguftest.Pair) []byte {
+	b := gguftest.Build(append([]gguftest.Pair{
+		{Key: "general.architecture", Value: "llama"},
+		{Key: "a.words", Value: []string{"one", "", "three"}},
+		{Key: "a.scores", Value: []float32{1, 2, 3}},
+		{Key: "a.bytes", Value: []uint8{1, 2, 3}},
+		{Key: "a.flag", Value: true},
+		{Key: "a.small", Value: int16(-3)},
+		{Key: "a.large", Value: uint64(1) << 40},
+		{Key: "general.alignment", Value: uint32(64)},
+	}, more...)...)
+	binary.LittleEndian.PutUint64(b[8:], tensors)
+	return b
+}
+
+func appendTensor(b []byte, name string, sizes []uint64, typ uint32, off uint64) []byte {
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(name)))
+	b = append(b, name...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(sizes)))
+	for _, n := range sizes {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	b = binary.LittleEndian.AppendUint32(b, typ)
+	return binary.LittleEndian.AppendUint64(b, off)
 }
 
 func TestCheckModelFile(t *testing.T) {

@@ -406,7 +406,7 @@ func TestNativeOpenErrors(t *testing.T) {
 		"missing model":     {func(o *Options) { o.ModelPath = filepath.Join(dir, "none.gguf") }, "there is no model file"},
 		"other file":        {func(o *Options) { o.ModelPath = file("a.gguf", []byte("hello, this is no model")) }, "not a GGUF file"},
 		"half a model":      {func(o *Options) { o.ModelPath = file("b.gguf", model[:len(model)/2]) }, "truncated"},
-		"last byte missing": {func(o *Options) { o.ModelPath = file("c.gguf", model[:len(model)-1]) }, "damaged at its end"},
+		"last byte missing": {func(o *Options) { o.ModelPath = file("c.gguf", model[:len(model)-1]) }, "its end is missing"},
 		"metadata cut":      {func(o *Options) { o.ModelPath = file("d.gguf", model[:100000]) }, "cannot be used as a model"},
 		"empty file":        {func(o *Options) { o.ModelPath = file("e.gguf", nil) }, "cannot be used as a model"},
 		"no libraries":      {func(o *Options) { o.LibraryPath = dir }, "cannot load those"},

@@ -180,7 +180,7 @@ func openContext(o *Options) (_ *nativeContext, err error) {
 	c.model, err = llama.ModelLoadFromFile(o.ModelPath, mp)
 	runtime.KeepAlive(dev.list)
 	if err != nil {
-		return nil, fmt.Errorf("engine: llama.cpp cannot load %s: it is damaged at its end, of an architecture that this llama.cpp does not know, or too large for the memory", o.ModelPath)
+		return nil, fmt.Errorf("engine: llama.cpp cannot load %s: it is damaged (its tensors are not what its metadata says, or its end is missing), of an architecture that this llama.cpp does not know, or too large for the memory", o.ModelPath)
 	}
 	if err := checkModel(c.model, o.ModelPath); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrNotLinked is returned by [Open] in builds without the llama tag.
-var ErrNotLinked = errors.New("engine: this build of unfray does not contain the embedded engine; build it with `make build` or `go build -tags llama ./cmd/unfray`, or use --upstream with a running server")
+var ErrNotLinked = errors.New("engine: this build of unfray does not contain the embedded engine; build it with `make build` or `go build -tags llama ./cmd/unfray`")
 
 // Options configure an [Engine]. Every field but ModelPath and LibraryPath may
 // be left at its zero value.
@@ -75,6 +75,17 @@ const (
 	maxThreads       = 512
 )
 
+// OptionError says which of the [Options] is out of its range.
+type OptionError struct {
+	Option string // the name of the field
+	Value  int
+	Max    int // the largest value possible; the smallest is 0
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("engine: %s is %d; give a number from 0 to %d", e.Option, e.Value, e.Max)
+}
+
 // validate checks what can be told without the model.
 func (o *Options) validate() error {
 	if o.ModelPath == "" {
@@ -95,7 +106,7 @@ func (o *Options) validate() error {
 		{"BatchTokens", o.BatchTokens, maxBatchTokens},
 	} {
 		if f.value < 0 || f.value > f.max {
-			return fmt.Errorf("engine: %s is %d; give a number from 0 to %d", f.name, f.value, f.max)
+			return &OptionError{Option: f.name, Value: f.value, Max: f.max}
 		}
 	}
 	return nil

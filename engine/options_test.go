@@ -49,6 +49,11 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
+	wrong := ok
+	wrong.Threads = -1
+	if err := new(OptionError); !errors.As(wrong.validate(), &err) || *err != (OptionError{Option: "Threads", Value: -1, Max: 512}) {
+		t.Errorf("Threads -1: %+v", err)
+	}
 }
 
 func TestName(t *testing.T) {

@@ -87,7 +87,7 @@ func (s *scheduler) admit() {
 	for i := 0; i < len(s.waiting) && len(s.active) < s.lim.sequences; {
 		t := s.waiting[i]
 		reusable := t.reusable()
-		p := s.cache.place(reusable)
+		p := s.cache.place(t.ids, len(reusable))
 		if s.prefillUnderWay(t, reusable) >= p.reused+worthWaiting {
 			i++
 			continue
@@ -116,7 +116,7 @@ func (s *scheduler) prefillUnderWay(t *task, ids []vocab.ID) int {
 
 func (s *scheduler) start(t *task, p placement) {
 	reused := s.cache.occupy(p)
-	t.seq, p.dst.task = p.dst, t
+	t.seq, p.dst.task, p.dst.prompt = p.dst, t, t.prompt
 	if t.started.IsZero() {
 		t.started, t.cached = time.Now(), reused
 		s.totals.PromptTokens += uint64(t.prompt)

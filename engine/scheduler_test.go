@@ -159,6 +159,35 @@ func waitIdle(t testing.TB, e *Engine) Stats {
 	return Stats{}
 }
 
+// compliant is a decoder whose sequences can be cut and copied.
+type compliant struct{ decoder }
+
+func (compliant) truncate(seq, n int) bool { return true }
+func (compliant) copy(dst, src int)        {}
+
+// A short prompt that comes again has more generated behind it than it has
+// tokens, and still runs in the cells where it ran.
+func TestSamePromptSameCells(t *testing.T) {
+	c := newCache(compliant{}, 4, 64)
+	run := func(ids []vocab.ID, reusable, generated int) (*sequence, []int32) {
+		p := c.place(ids, reusable)
+		n := c.occupy(p)
+		c.extend(p.dst, append(slices.Clone(ids[n:]), make([]vocab.ID, generated)...))
+		p.dst.prompt, p.dst.used = len(ids), c.tick()
+		return p.dst, slices.Clone(p.dst.cells[:len(ids)])
+	}
+	seq, cells := run(prompt(5), 3, 12)
+	run([]vocab.ID{50, 40, 30}, 1, 4)
+	for range 3 {
+		if s, got := run(prompt(5), 3, 12); s != seq || !slices.Equal(got, cells) {
+			t.Errorf("sequence %d, cells %v; the first time %d, %v", s.num, got, seq.num, cells)
+		}
+	}
+	if s, _ := run(prompt(6), 4, 1); s == seq {
+		t.Error("another prompt took the place of more tokens than it could reuse")
+	}
+}
+
 func prompt(n int) []vocab.ID {
 	ids := make([]vocab.ID, n)
 	for i := range ids {
