@@ -93,11 +93,14 @@ func (c *completeFlags) readPrompts(stdin io.Reader) ([]batchPrompt, error) {
 	var prompts []batchPrompt
 	err := eachLine(in, func(line []byte) error {
 		var p batchPrompt
-		if err := json.Unmarshal(line, &p); err != nil {
+		if err := decodeLine(line, &p); err != nil {
 			return err
 		}
-		if p.Prompt == nil && p.PromptIDs == nil {
+		switch {
+		case p.Prompt == nil && p.PromptIDs == nil:
 			return errors.New(`neither "prompt" nor "prompt_ids" is there`)
+		case p.Prompt != nil && p.PromptIDs != nil:
+			return errors.New(`both "prompt" and "prompt_ids" are there: give one`)
 		}
 		if p.Suffix != nil && *p.Suffix != "" {
 			return errors.New(`"suffix": this version completes at the end of a prompt only`)
@@ -121,7 +124,7 @@ func (c *completeFlags) completeOne(ctx context.Context, model *unfray.Model, p 
 	}
 	r, err := model.Complete(ctx, &req)
 	if err != nil {
-		return batchFailure{ID: p.ID, Error: err.Error()}
+		return batchFailure{ID: p.ID, Error: message(err)}
 	}
 	return viewCompletion(p.ID, r)
 }

@@ -63,6 +63,9 @@ func newBoundary() *cobra.Command {
 		}
 		out := cmd.OutOrStdout()
 		if jsonl {
+			if err := onlyStdin(args); err != nil {
+				return err
+			}
 			return eachLine(cmd.InOrStdin(), func(line []byte) error {
 				text, err := lineText(line)
 				if err != nil {

@@ -67,7 +67,7 @@ prompt that was given: prompt and output joined are what the model wrote.`,
 	}
 	f := cmd.Flags()
 	c.model.add(f)
-	f.StringVar(&c.heal, "heal", string(heal.Auto), "auto, exact, stable, last or off")
+	addHealFlag(cmd, &c.heal, "how to heal")
 	f.IntVar(&c.req.MaxTokens, "max-tokens", 64, "tokens of the continuation; 0: as many as the context holds")
 	s := &c.req.Sampling
 	f.Float64Var(&s.Temperature, "temperature", 0, "0 takes the likeliest token each time")

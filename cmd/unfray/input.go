@@ -2,13 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/unfray/unfray/heal"
 	"github.com/unfray/unfray/internal/wire"
 )
 
@@ -43,6 +47,14 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 // Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
+// onlyStdin refuses a text beside --jsonl, which reads standard input.
+func onlyStdin(args []string) error {
+	if len(args) > 0 && args[0] != "-" {
+		return usageError("give either a text or --jsonl, which reads standard input")
+	}
+	return nil
+}
+
 // eachLine calls f with every line of a JSON Lines input that is not blank. It
 // refuses lines that Go's decoder would read but change, such as half of a
 // surrogate pair.
@@ -52,7 +64,7 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 	n := 0
 	for sc.Scan() {
 		n++
-		if len(sc.Bytes()) == 0 {
+		if len(bytes.TrimSpace(sc.Bytes())) == 0 {
 			continue
 		}
 		err := wire.Check(sc.Bytes())
@@ -67,6 +79,31 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 		return &LineError{Line: n + 1, Err: err}
 	}
 	return nil
+}
+
+// decodeLine decodes a line of a JSON Lines input. Its errors speak of JSON, not
+// of Go's types.
+func decodeLine(line []byte, into any) error {
+	err := json.Unmarshal(line, into)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &mismatch):
+		return err
+	case mismatch.Field == "":
+		return fmt.Errorf("a line must be a JSON object, not %s", mismatch.Value)
+	}
+	return fmt.Errorf("%q cannot be %s", mismatch.Field, mismatch.Value)
+}
+
+// addHealFlag adds --heal, with completion of its values.
+func addHealFlag(cmd *cobra.Command, mode *string, what string) {
+	var names []string
+	for _, m := range heal.Modes() {
+		names = append(names, string(m))
+	}
+	cmd.Flags().StringVar(mode, "heal", string(heal.Auto), what+": "+strings.Join(names, ", "))
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("heal", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // exactText is text in a JSON result: "text" if it is valid UTF-8, else

@@ -26,6 +26,8 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for an orderly end, a second one gets an abrupt end.
+	context.AfterFunc(ctx, stop)
 	status := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)
@@ -50,16 +52,31 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	addCompletion(root)
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "unfray: interrupted")
+		return exitFailed
 	case errors.As(err, new(failure)):
 		fmt.Fprintln(stderr, "unfray:", message(err))
 		return exitFailed
 	default:
 		fmt.Fprintf(stderr, "unfray: %s\nRun \"unfray help\" for usage.\n", message(err))
 		return exitUsage
+	}
+}
+
+// addCompletion makes cobra's own command that prints completion scripts, which
+// keeps the output that root has now, and gives it an example.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Example = "  source <(unfray completion bash)"
+		}
 	}
 }
 

@@ -34,8 +34,11 @@ func (m *modelFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&m.threads, "threads", 0, "CPU threads (default: the machine's cores)")
 	f.IntVar(&m.context, "context", 0, "context of one request, in tokens (default: the model's, at most 4096)")
 	f.IntVar(&m.parallel, "parallel", 0, "requests that are generated at once (default 8)")
-	f.IntVar(&m.queue, "queue", 0, "requests that may wait for a place (default 64)")
+	f.IntVar(&m.queue, "queue", 0, "requests that may wait for a place (default 64; below 0: none)")
 }
+
+// optionFlags names the flag that sets an option of the engine.
+var optionFlags = map[string]string{"Threads": "threads", "ContextTokens": "context", "Parallel": "parallel"}
 
 // open loads the model. The caller closes the returned engine.
 func (m *modelFlags) open(ctx context.Context) (*unfray.Model, *engine.Engine, error) {
@@ -66,6 +69,10 @@ func (m *modelFlags) open(ctx context.Context) (*unfray.Model, *engine.Engine, e
 		Parallel:      m.parallel,
 		QueueLimit:    m.queue,
 	})
+	var option *engine.OptionError
+	if errors.As(err, &option) {
+		return nil, nil, usageError(fmt.Sprintf("--%s %d: give a number from 0 to %d", optionFlags[option.Option], option.Value, option.Max))
+	}
 	if err != nil {
 		return nil, nil, err
 	}

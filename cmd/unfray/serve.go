@@ -42,15 +42,18 @@ SIGTERM or SIGINT: it refuses new requests and lets running ones finish.`,
 	f := cmd.Flags()
 	s.model.add(f)
 	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address to listen on; port 0 takes a free one")
-	f.StringVar(&s.heal, "heal", string(heal.Auto), "healing of requests that do not ask for one: auto, exact, stable, last or off")
+	addHealFlag(cmd, &s.heal, "healing of requests that do not ask for one")
 	f.Int64Var(&s.maxBody, "max-body", 0, "largest request body in bytes (default 8 MiB)")
-	f.DurationVar(&s.timeout, "timeout", 0, "longest time one request may take (default 10m)")
-	f.DurationVar(&s.drain, "drain", 0, "time that running requests have to finish when the server stops (default 30s)")
+	f.DurationVar(&s.timeout, "timeout", 0, "longest time one request may take (default 10m; below 0: no limit)")
+	f.DurationVar(&s.drain, "drain", 0, "time that running requests have to finish when the server stops (default 30s; below 0: none)")
 	f.BoolVar(&s.logPrompts, "log-prompts", false, "write prompts to the log")
 	cmd.RunE = handler(func(cmd *cobra.Command, _ []string) error {
 		mode, err := heal.ParseMode(s.heal)
 		if err != nil {
 			return usageError(err.Error())
+		}
+		if s.maxBody < 0 {
+			return usageError("--max-body must not be negative")
 		}
 		return s.run(cmd, mode)
 	})

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +62,9 @@ func newTokenize() *cobra.Command {
 		}
 		out := cmd.OutOrStdout()
 		if jsonl {
+			if err := onlyStdin(args); err != nil {
+				return err
+			}
 			return eachLine(cmd.InOrStdin(), func(line []byte) error {
 				text, err := lineText(line)
 				if err != nil {
@@ -99,7 +102,7 @@ func lineText(line []byte) ([]byte, error) {
 		Text  *string `json:"text"`
 		Bytes []byte  `json:"bytes"`
 	}
-	if err := json.Unmarshal(line, &in); err != nil {
+	if err := decodeLine(line, &in); err != nil {
 		return nil, err
 	}
 	switch {
@@ -144,11 +147,14 @@ func newDetokenize() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("reading standard input: %w", err)
 			}
-			args = strings.Fields(string(in))
+			args = []string{string(in)}
 		}
+		args = strings.FieldsFunc(strings.Join(args, " "), func(r rune) bool {
+			return unicode.IsSpace(r) || strings.ContainsRune(",[]", r)
+		})
 		ids := make([]vocab.ID, 0, len(args))
 		for i, arg := range args {
-			n, err := strconv.ParseInt(strings.TrimSuffix(arg, ","), 10, 32)
+			n, err := strconv.ParseInt(arg, 10, 32)
 			if err != nil {
 				return usageError(fmt.Sprintf("ID %d: %q is not a token ID", i+1, arg))
 			}
