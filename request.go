@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/heal"
@@ -56,6 +57,14 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // MaxTopLogprobs is the largest number of alternatives a request may ask for.
 const MaxTopLogprobs = 20
 
+// number writes whole numbers without an exponent.
+func number(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
 func (r *Request) validate() error {
 	s := &r.Sampling
 	ranges := []struct {
@@ -77,7 +86,7 @@ func (r *Request) validate() error {
 	for _, f := range ranges {
 		// Written so that NaN fails too.
 		if !(f.value >= f.low && f.value <= f.up) {
-			return &RequestError{Param: f.param, Text: fmt.Sprintf("%v is not between %v and %v", f.value, f.low, f.up)}
+			return &RequestError{Param: f.param, Text: fmt.Sprintf("%s is not between %s and %s", number(f.value), number(f.low), number(f.up))}
 		}
 	}
 	if !slices.Contains(heal.Modes(), r.Heal) && r.Heal != "" {
