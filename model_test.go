@@ -335,6 +335,10 @@ func TestRequestErrors(t *testing.T) {
 			t.Errorf("%s: error %v", param, err)
 		}
 	}
+	_, err := m.Generate(t.Context(), &unfray.Request{Prompt: unfray.Prompt{Text: []byte("x")}, MaxTokens: -1})
+	if err == nil || !strings.HasSuffix(err.Error(), "-1 is not between 0 and 2147483647") {
+		t.Errorf("limits without exponents: %v", err)
+	}
 }
 
 func TestOtherModelsTokenizer(t *testing.T) {

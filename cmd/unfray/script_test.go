@@ -23,14 +23,15 @@ import (
 //	unfray ARG… [< FILE]        run the command in this process; fails unless it exits 0
 //	exit STATUS ARG… [< FILE]   the same, but it must exit with STATUS
 //
-// and the condition [engine], true where the embedded engine is linked in and
-// there is a model to run. toy.gguf is the vocabulary of package backendtest;
+// and the conditions [linked], true where the embedded engine is linked in, and
+// [engine], true where there also is a model to run. toy.gguf is the vocabulary of package backendtest;
 // $MODEL and $LIB name the real model and its library.
 func TestScripts(t *testing.T) {
 	e := script.NewEngine()
 	e.Conds = scripttest.DefaultConds()
 	e.Cmds = scripttest.DefaultCmds()
 	model, lib := os.Getenv("UNFRAY_TEST_MODEL"), os.Getenv("UNFRAY_TEST_LIB")
+	e.Conds["linked"] = script.BoolCondition("the embedded engine is linked in", engine.Linked)
 	e.Conds["engine"] = script.BoolCondition("the embedded engine and a model are there", engine.Linked && model != "" && lib != "")
 	e.Cmds["unfray"] = script.Command(script.CmdUsage{Summary: "run unfray", Args: "args… [< file]"},
 		func(s *script.State, args ...string) (script.WaitFunc, error) { return runIn(s, 0, args) })
