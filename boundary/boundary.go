@@ -130,7 +130,7 @@ func analyze(t *tokenizer.Tokenizer, head []vocab.ID, before int, text []byte, i
 	}
 	common := len(trunk)
 	for _, b := range branches {
-		common = min(common, commonPrefix(trunk, b.Path))
+		common = min(common, vocab.CommonPrefix(trunk, b.Path))
 	}
 	r.fixed = trunk[:common]
 	for _, id := range r.fixed {
@@ -233,14 +233,4 @@ func extensions(v *vocab.Vocab, rest []byte) vocab.Range {
 		r.Lo++
 	}
 	return r
-}
-
-func commonPrefix(a, b []vocab.ID) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }

@@ -172,14 +172,14 @@ func (c *cache) place(ids []vocab.ID, reusable int) placement {
 	// in the native sums, which then round differently. What it had generated
 	// there is thrown away.
 	for _, s := range c.seqs {
-		if s.task == nil && s.prompt == len(ids) && commonPrefix(s.tokens, ids) == len(ids) {
+		if s.task == nil && s.prompt == len(ids) && vocab.CommonPrefix(s.tokens, ids) == len(ids) {
 			return placement{dst: s, src: s, reused: reusable}
 		}
 	}
 	var p placement
 	ids = ids[:reusable]
 	for _, s := range c.seqs {
-		n := commonPrefix(s.tokens, ids)
+		n := vocab.CommonPrefix(s.tokens, ids)
 		if n > p.reused || n > 0 && n == p.reused && p.src.task != nil && s.task == nil {
 			p.src, p.reused = s, n
 		}
@@ -213,14 +213,4 @@ func (c *cache) occupy(p placement) int {
 		c.copyPrefix(p.dst, p.src, p.reused)
 	}
 	return len(p.dst.tokens)
-}
-
-func commonPrefix(a, b []vocab.ID) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }

@@ -108,7 +108,7 @@ func (s *scheduler) prefillUnderWay(t *task, ids []vocab.ID) int {
 	most := 0
 	for _, o := range s.active {
 		if o.arrival < t.arrival && o.remaining() > 1 {
-			most = max(most, commonPrefix(o.ids, ids))
+			most = max(most, vocab.CommonPrefix(o.ids, ids))
 		}
 	}
 	return most

@@ -23,6 +23,17 @@ type ID int32
 // None stands for a token that a vocabulary does not have.
 const None ID = -1
 
+// CommonPrefix is how many tokens a and b begin with in common.
+func CommonPrefix(a, b []ID) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
 // Kind says what a token is for. The values are those of GGUF's
 // tokenizer.ggml.token_type.
 type Kind uint8

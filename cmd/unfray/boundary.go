@@ -63,14 +63,7 @@ func newBoundary() *cobra.Command {
 		}
 		out := cmd.OutOrStdout()
 		if jsonl {
-			if err := onlyStdin(args); err != nil {
-				return err
-			}
-			return eachLine(cmd.InOrStdin(), func(line []byte) error {
-				text, err := lineText(line)
-				if err != nil {
-					return err
-				}
+			return eachText(cmd, args, func(text []byte) error {
 				return writeJSON(out, viewBoundary(t, analyze(t, text), text, covers))
 			})
 		}

@@ -47,12 +47,19 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 // Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// onlyStdin refuses a text beside --jsonl, which reads standard input.
-func onlyStdin(args []string) error {
+// eachText is what --jsonl does: it calls f with the text of every line of
+// standard input.
+func eachText(cmd *cobra.Command, args []string, f func(text []byte) error) error {
 	if len(args) > 0 && args[0] != "-" {
 		return usageError("give either a text or --jsonl, which reads standard input")
 	}
-	return nil
+	return eachLine(cmd.InOrStdin(), func(line []byte) error {
+		text, err := lineText(line)
+		if err != nil {
+			return err
+		}
+		return f(text)
+	})
 }
 
 // eachLine calls f with every line of a JSON Lines input that is not blank. It
@@ -79,6 +86,24 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 		return &LineError{Line: n + 1, Err: err}
 	}
 	return nil
+}
+
+// lineText reads the text of a JSON Lines input.
+func lineText(line []byte) ([]byte, error) {
+	var in struct {
+		Text  *string `json:"text"`
+		Bytes []byte  `json:"bytes"`
+	}
+	if err := decodeLine(line, &in); err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Text != nil:
+		return []byte(*in.Text), nil
+	case in.Bytes != nil:
+		return in.Bytes, nil
+	}
+	return nil, errors.New(`neither "text" nor "bytes" is there`)
 }
 
 // decodeLine decodes a line of a JSON Lines input. Its errors speak of JSON, not

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -62,14 +61,7 @@ func newTokenize() *cobra.Command {
 		}
 		out := cmd.OutOrStdout()
 		if jsonl {
-			if err := onlyStdin(args); err != nil {
-				return err
-			}
-			return eachLine(cmd.InOrStdin(), func(line []byte) error {
-				text, err := lineText(line)
-				if err != nil {
-					return err
-				}
+			return eachText(cmd, args, func(text []byte) error {
 				return writeJSON(out, struct {
 					IDs []vocab.ID `json:"ids"`
 				}{encode([]vocab.ID{}, text)})
@@ -94,24 +86,6 @@ func newTokenize() *cobra.Command {
 		return err
 	})
 	return cmd
-}
-
-// lineText reads the text of a JSON Lines input.
-func lineText(line []byte) ([]byte, error) {
-	var in struct {
-		Text  *string `json:"text"`
-		Bytes []byte  `json:"bytes"`
-	}
-	if err := decodeLine(line, &in); err != nil {
-		return nil, err
-	}
-	switch {
-	case in.Text != nil:
-		return []byte(*in.Text), nil
-	case in.Bytes != nil:
-		return in.Bytes, nil
-	}
-	return nil, errors.New(`neither "text" nor "bytes" is there`)
 }
 
 func joinIDs(ids []vocab.ID) string {
