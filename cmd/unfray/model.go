@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -105,9 +104,7 @@ func openTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if info.IsDir() || !strings.EqualFold(filepath.Ext(path), ".gguf") {
+	if !strings.EqualFold(filepath.Ext(path), ".gguf") {
 		return nil, fmt.Errorf("%s: this version reads tokenizers from .gguf files only", path)
 	}
 	return tokenizer.OpenGGUF(path)
