@@ -2,10 +2,10 @@ package boundary
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/unfray/unfray/tokenizer"
-	"github.com/unfray/unfray/vocab"
 )
 
 // explain puts the report's result into words, with one example of a token
@@ -34,8 +34,9 @@ func (r *Report) explain(readings []tokenizer.Reading) string {
 			return fmt.Sprintf("%s: %q may become the added token %q", moving, b.Rest, r.tok.Vocab().Bytes(id))
 		}
 	}
-	if id, ok := r.example(); ok {
-		return fmt.Sprintf("%s: a longer token such as %q may take the place of %q", moving, r.tok.Vocab().Bytes(id), r.Pending[len(r.Pending)-len(r.exampleRest()):])
+	if longest := r.longestRest(); len(longest.Rest) > 0 {
+		id := slices.Min(slices.Collect(longest.Extensions(r.tok.Vocab())))
+		return fmt.Sprintf("%s: a longer token such as %q may take the place of %q", moving, r.tok.Vocab().Bytes(id), longest.Rest)
 	}
 	if len(readings) > 1 {
 		return moving + ": what follows may split the text before it in another way"
@@ -43,32 +44,16 @@ func (r *Report) explain(readings []tokenizer.Reading) string {
 	return moving
 }
 
-// exampleRest is the rest of the branch that leaves the prompt first.
-func (r *Report) exampleRest() []byte {
-	var rest []byte
+// longestRest is the branch that leaves the prompt first. The one of its
+// extensions with the lowest ID, most often the commonest, makes an example.
+func (r *Report) longestRest() Branch {
+	var longest Branch
 	for _, b := range r.Branches {
-		if len(b.Rest) > len(rest) {
-			rest = b.Rest
+		if len(b.Rest) > len(longest.Rest) {
+			longest = b
 		}
 	}
-	return rest
-}
-
-// example is the token with the lowest ID, most often the commonest, that
-// extends exampleRest.
-func (r *Report) example() (vocab.ID, bool) {
-	v := r.tok.Vocab()
-	best, found := vocab.None, false
-	rest := r.exampleRest()
-	if len(rest) == 0 {
-		return best, false
-	}
-	for _, id := range v.Sorted(extensions(v, rest)) {
-		if !found || id < best {
-			best, found = id, true
-		}
-	}
-	return best, found
+	return longest
 }
 
 // incomplete is how many bytes at the end of text begin a UTF-8 sequence that
