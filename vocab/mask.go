@@ -61,15 +61,6 @@ func (m Mask) Empty() bool {
 	return true
 }
 
-// And keeps the IDs that are in o too; those beyond the end of o are not.
-func (m Mask) And(o Mask) {
-	n := min(len(m), len(o))
-	for i, w := range o[:n] {
-		m[i] &= w
-	}
-	clear(m[n:])
-}
-
 // All gives the IDs in ascending order.
 func (m Mask) All() iter.Seq[ID] {
 	return func(yield func(ID) bool) {

@@ -3,7 +3,8 @@
 //   - The bytes of a token are those it stands for in text, never a display
 //     form: "Ġthe" is the four bytes " the", "<0x0A>" is one newline.
 //   - Tokens that stand for text are indexed in byte order, so all tokens that
-//     begin with given bytes are one contiguous range: two binary searches.
+//     begin with given bytes are one contiguous range. That index is made when
+//     it is first asked for.
 //   - Control, unknown and unused tokens are known but never in that index.
 //
 // A [Vocab] does not change after it is made and may be shared by goroutines.
@@ -70,7 +71,7 @@ func NoSpecials() Specials {
 	}
 }
 
-// Vocab is a vocabulary: the bytes and kind of every token, and an index of
+// Vocab is a vocabulary: the bytes and kind of every token, and indexes of
 // those that stand for text.
 type Vocab struct {
 	blob   []byte   // the bytes of all tokens, by ID
@@ -82,36 +83,55 @@ type Vocab struct {
 	controls    []ID
 	userDefined []ID
 
-	index index
+	lookup lookup
+	index  lazyIndex
+	masks  maskCache
 }
 
 // New makes a vocabulary of tokens, whose IDs are their places in the slice.
 // The bytes are copied. It is an error if kinds has another length or specials
 // name tokens that do not exist.
 func New(tokens [][]byte, kinds []Kind, specials Specials) (*Vocab, error) {
-	if len(tokens) != len(kinds) {
-		return nil, fmt.Errorf("vocab: %d tokens but %d kinds", len(tokens), len(kinds))
-	}
-	if len(tokens) > math.MaxInt32 {
-		return nil, fmt.Errorf("vocab: %d tokens are more than IDs can number", len(tokens))
-	}
 	total := 0
 	for _, t := range tokens {
 		total += len(t)
 	}
-	if uint64(total) > math.MaxUint32 {
-		return nil, fmt.Errorf("vocab: tokens of %d bytes together; at most %d are supported", total, uint32(math.MaxUint32))
+	if err := checkTotal(total); err != nil {
+		return nil, err
+	}
+	blob, ends := make([]byte, 0, total), make([]uint32, 0, len(tokens))
+	for _, t := range tokens {
+		blob = append(blob, t...)
+		ends = append(ends, uint32(len(blob)))
+	}
+	return NewFrom(blob, ends, kinds, specials)
+}
+
+// NewFrom is New for tokens whose bytes stand one after the other in blob, that
+// of token i up to the byte offset ends[i]. It keeps blob, which must not be
+// modified any more. It is also an error if ends go back or beyond blob.
+func NewFrom(blob []byte, ends []uint32, kinds []Kind, specials Specials) (*Vocab, error) {
+	if len(ends) != len(kinds) {
+		return nil, fmt.Errorf("vocab: %d tokens but %d kinds", len(ends), len(kinds))
+	}
+	if len(ends) >= math.MaxInt32 {
+		return nil, fmt.Errorf("vocab: %d tokens are more than IDs can number", len(ends))
+	}
+	if err := checkTotal(len(blob)); err != nil {
+		return nil, err
 	}
 	v := &Vocab{
-		blob:     make([]byte, 0, total),
-		starts:   make([]uint32, 1, len(tokens)+1),
+		blob:     blob,
+		starts:   make([]uint32, len(ends)+1),
 		kinds:    slices.Clone(kinds),
 		specials: specials,
-		eog:      NewMask(len(tokens)),
+		eog:      NewMask(len(ends)),
 	}
-	for _, t := range tokens {
-		v.blob = append(v.blob, t...)
-		v.starts = append(v.starts, uint32(len(v.blob)))
+	for i, end := range ends {
+		if end < v.starts[i] || int64(end) > int64(len(blob)) {
+			return nil, fmt.Errorf("vocab: token %d ends at byte %d of %d, but begins at %d", i, end, len(blob), v.starts[i])
+		}
+		v.starts[i+1] = end
 	}
 	if err := v.checkSpecials(); err != nil {
 		return nil, err
@@ -120,8 +140,15 @@ func New(tokens [][]byte, kinds []Kind, specials Specials) (*Vocab, error) {
 	v.eog.SetIDs(specials.EOG)
 	v.controls = v.longestFirst(Control)
 	v.userDefined = v.longestFirst(UserDefined)
-	v.index = newIndex(v)
+	v.lookup = newLookup(v)
 	return v, nil
+}
+
+func checkTotal(total int) error {
+	if uint64(total) > math.MaxUint32 {
+		return fmt.Errorf("vocab: tokens of %d bytes together; at most %d are supported", total, uint32(math.MaxUint32))
+	}
+	return nil
 }
 
 func (v *Vocab) checkSpecials() error {

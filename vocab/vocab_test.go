@@ -2,8 +2,6 @@ package vocab_test
 
 import (
 	"bytes"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +85,36 @@ func checkPrefix(t *testing.T, v *vocab.Vocab, tokens []token, prefix []byte) {
 			t.Errorf("PrefixRange(%q) is not in byte order at %d", prefix, i)
 		}
 	}
+	m := vocab.NewMask(v.Len())
+	for i := range m {
+		m[i] = 0xa5a5a5a5
+	}
+	v.PrefixMask(m, prefix)
+	for id := range m.All() {
+		if !want[id] {
+			t.Errorf("PrefixMask(%q) holds token %d, %q", prefix, id, v.Bytes(id))
+		}
+	}
+	if m.Count() != len(want) {
+		t.Errorf("PrefixMask(%q) has %d tokens, want %d", prefix, m.Count(), len(want))
+	}
+}
+
+func TestPrefixMaskOfAnotherSize(t *testing.T) {
+	v := build(t, nasty, vocab.NoSpecials())
+	full := vocab.NewMask(v.Len())
+	v.PrefixMask(full, nil)
+	long := vocab.NewMask(v.Len() + 64)
+	long.Set(vocab.ID(v.Len() + 63))
+	v.PrefixMask(long, nil)
+	if want := append(slices.Clone(full), 0, 0); !slices.Equal(long, want) {
+		t.Errorf("longer mask %x, want %x", long, want)
+	}
+	short := vocab.NewMask(32)
+	v.PrefixMask(short, nil)
+	if !slices.Equal(short, full[:1]) {
+		t.Errorf("shorter mask %x, want %x", short, full[:1])
+	}
 }
 
 // texts lists all strings of n bytes of the alphabet.
@@ -141,6 +169,18 @@ func checkAppendPrefixes(t *testing.T, v *vocab.Vocab, tokens []token, text []by
 		}
 		seen[id] = true
 	}
+}
+
+// naiveLookup is the definition.
+func naiveLookup(tokens []token, b string) vocab.ID {
+	rank := map[vocab.Kind]int{vocab.Normal: 0, vocab.UserDefined: 1, vocab.Byte: 2}
+	best := vocab.None
+	for id, tok := range tokens {
+		if isText(tok) && tok.bytes == b && (best == vocab.None || rank[tok.kind] < rank[tokens[best].kind]) {
+			best = vocab.ID(id)
+		}
+	}
+	return best
 }
 
 func TestLookup(t *testing.T) {
@@ -242,6 +282,31 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+func TestNewFrom(t *testing.T) {
+	kinds := []vocab.Kind{vocab.Normal, vocab.Control, vocab.Byte}
+	v, err := vocab.NewFrom([]byte("abcde"), []uint32{2, 2, 4}, kinds, vocab.NoSpecials())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range []string{"ab", "", "cd"} {
+		if got := string(v.Bytes(vocab.ID(id))); got != want {
+			t.Errorf("Bytes(%d) = %q, want %q", id, got, want)
+		}
+	}
+	for _, tc := range []struct {
+		ends []uint32
+		want string
+	}{
+		{[]uint32{2, 4}, "2 tokens but 3 kinds"},
+		{[]uint32{2, 1, 4}, "token 1 ends at byte 1 of 5, but begins at 2"},
+		{[]uint32{2, 4, 6}, "token 2 ends at byte 6 of 5, but begins at 4"},
+	} {
+		if _, err := vocab.NewFrom([]byte("abcde"), tc.ends, kinds, vocab.NoSpecials()); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("ends %v: error %v, want %q", tc.ends, err, tc.want)
+		}
+	}
+}
+
 func TestEmptyVocabulary(t *testing.T) {
 	v := build(t, nil, vocab.NoSpecials())
 	for _, prefix := range []string{"", "a", "ab", "abc"} {
@@ -260,9 +325,8 @@ func TestNoAllocation(t *testing.T) {
 	text := []byte("abcdef")
 	ids := make([]vocab.ID, 0, 64)
 	if n := testing.AllocsPerRun(100, func() {
-		m.Clear()
 		for n := range text {
-			m.SetIDs(v.Sorted(v.PrefixRange(text[:n])))
+			v.PrefixMask(m, text[:n])
 		}
 		ids = v.AppendPrefixes(ids[:0], text)
 		v.Lookup(text)
@@ -297,23 +361,10 @@ func FuzzIndex(f *testing.F) {
 		checkAppendPrefixes(t, v, tokens, text)
 		for _, tok := range tokens {
 			checkPrefix(t, v, tokens, []byte(tok.bytes))
-			if got, ok := v.Lookup([]byte(tok.bytes)); isText(tok) && (!ok || string(v.Bytes(got)) != tok.bytes) {
-				t.Errorf("Lookup(%q) = %d, %v", tok.bytes, got, ok)
+			want := naiveLookup(tokens, tok.bytes)
+			if got, ok := v.Lookup([]byte(tok.bytes)); got != want || ok != (want != vocab.None) {
+				t.Errorf("Lookup(%q) = %d, %v, want %d", tok.bytes, got, ok, want)
 			}
 		}
 	})
-}
-
-func BenchmarkPrefixRange(b *testing.B) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	var tokens []token
-	for i := range 50_000 {
-		tokens = append(tokens, token{fmt.Sprintf("%.*s", 1+rng.IntN(8), fmt.Sprintf(" %06x%d", rng.Uint32(), i)), vocab.Normal})
-	}
-	v := build(b, tokens, vocab.NoSpecials())
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		t := v.Bytes(vocab.ID(i % len(tokens)))
-		v.PrefixRange(t[:(len(t)+1)/2])
-	}
 }
