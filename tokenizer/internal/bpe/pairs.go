@@ -1,0 +1,111 @@
+package bpe
+
+import "math/bits"
+
+// noOrder is the order of pairs that do not merge.
+const noOrder = 1<<symbolBits - 1
+
+// pairTable finds the merge of two neighbours: a hash table with linear
+// probing, at most half full. Most neighbours do not merge, and the table does
+// not fit into a core's cache: so a filter that does says no to nearly all of
+// these.
+type pairTable struct {
+	// A slot is occupied<<63 | left<<42 | right<<21 | order.
+	slots []uint64
+	shift uint8 // of a hash, to a place in slots
+
+	// filter is a Bloom filter of two bits per pair, both in one word.
+	filter      []uint64
+	filterShift uint8
+}
+
+const occupied = 1 << 63
+
+func newPairTable(pairs []pair) pairTable {
+	logSlots := max(4, bits.Len(uint(2*len(pairs))))
+	logWords := max(1, logSlots-4)
+	t := pairTable{
+		slots:       make([]uint64, 1<<logSlots),
+		shift:       uint8(64 - logSlots),
+		filter:      make([]uint64, 1<<logWords),
+		filterShift: uint8(64 - logWords),
+	}
+	for _, p := range pairs {
+		t.add(p)
+	}
+	return t
+}
+
+// golden is 2^64 divided by the golden ratio: it spreads the high bits of the
+// product.
+const golden = 0x9e3779b97f4a7c15
+
+// pairKey is a slot's content but for the order.
+func pairKey(left, right symbol) uint64 {
+	return occupied>>symbolBits | uint64(left)<<symbolBits | uint64(right)
+}
+
+func filterBits(h uint64) uint64 { return 1<<(h>>20&63) | 1<<(h>>26&63) }
+
+// add enters a pair if it is not there.
+func (t *pairTable) add(p pair) {
+	key := pairKey(p.left, p.right)
+	h := key * golden
+	for i := h >> t.shift; ; i = (i + 1) & uint64(len(t.slots)-1) {
+		switch {
+		case t.slots[i] == 0:
+			t.slots[i] = key<<symbolBits | uint64(p.order)
+			t.filter[h>>t.filterShift] |= filterBits(h)
+			return
+		case t.slots[i]>>symbolBits == key:
+			return
+		}
+	}
+}
+
+// find gives the order of the merge of two neighbours, noOrder if there is
+// none.
+func (t *pairTable) find(left, right symbol) uint32 {
+	key := pairKey(left, right)
+	return t.findKey(key, key*golden)
+}
+
+func (t *pairTable) findKey(key, h uint64) uint32 {
+	mask := filterBits(h)
+	if t.filter[h>>t.filterShift]&mask != mask {
+		return noOrder
+	}
+	for i := h >> t.shift; ; i = (i + 1) & uint64(len(t.slots)-1) {
+		slot := t.slots[i]
+		if slot>>symbolBits == key {
+			return uint32(slot) & noOrder
+		}
+		if slot == 0 {
+			return noOrder
+		}
+	}
+}
+
+// recentPairs is a direct-mapped cache of pairs looked up, those that do not
+// merge included. Its slots are those of a pairTable.
+type recentPairs [1 << recentBits]uint64
+
+const recentBits = 13
+
+func (r *recentPairs) find(t *pairTable, left, right symbol) uint32 {
+	key := pairKey(left, right)
+	h := key * golden
+	if slot := r[h>>(64-recentBits)]; slot>>symbolBits == key {
+		return uint32(slot) & noOrder
+	}
+	return r.fetch(t, key, h)
+}
+
+// fetch looks up a pair and keeps it.
+//
+//go:noinline
+func (r *recentPairs) fetch(t *pairTable, key, h uint64) uint32 {
+	order := t.findKey(key, h)
+	r[h>>(64-recentBits)] = key<<symbolBits | uint64(order)
+	return order
+}
