@@ -33,9 +33,11 @@ type Config struct {
 
 	// Merges lists the pairs that merge, best first: the bytes of the left and
 	// of the right part, which are valid only during the call. Of equal pairs
-	// the first counts. A merge may make a string that is no token: it comes out
-	// as the tokens of its bytes (characters).
-	Merges iter.Seq2[[]byte, []byte]
+	// the first counts, or with LastOfEqual, as in Hugging Face, the last. A merge
+	// may make a string that is no token: it comes out as the tokens of its bytes
+	// (characters).
+	Merges      iter.Seq2[[]byte, []byte]
+	LastOfEqual bool
 
 	// ByID merges all neighbours that together are a Normal token, the lowest ID
 	// first, as tiktoken does. It goes with bytes only.
@@ -150,7 +152,10 @@ func New(c Config) (*Model, error) {
 		return nil, fmt.Errorf("bpe: %d merges of %d strings; at most %d of each are supported", len(list.pairs), m.tokens+len(m.extras), noSymbol-1)
 	}
 	m.results, m.ties = list.results, list.ties
-	m.pairs = newPairTable(list.pairs)
+	var repeated bool
+	if m.pairs, repeated = newPairTable(list.pairs, c.LastOfEqual); repeated {
+		list.pairs = slices.DeleteFunc(list.pairs, func(p pair) bool { return m.pairs.find(p.left, p.right) != p.order })
+	}
 	m.findDirect(list)
 	if !c.Chars {
 		m.allBytes = !slices.Contains(m.byteSymbols[:], noSymbol)

@@ -150,6 +150,20 @@ func TestMergeList(t *testing.T) {
 	}
 }
 
+// TestLastOfEqual: tokenizers 0.23.3 gives these tokens.
+func TestLastOfEqual(t *testing.T) {
+	c := toy{tokens: []string{"a", "b", "c", "ab", "bc"}, merges: [][2]string{{"a", "b"}, {"b", "c"}, {"a", "b"}}, unknown: vocab.None}
+	config := c.config(t)
+	config.LastOfEqual = true
+	m, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.AppendPiece(nil, []byte("abc"), new(Scratch)); !slices.Equal(got, []vocab.ID{0, 4}) {
+		t.Errorf("abc is %v, want a and bc", got)
+	}
+}
+
 // TestUnused: SentencePiece merges into Unused pieces, and takes those that
 // remain apart.
 func TestUnused(t *testing.T) {

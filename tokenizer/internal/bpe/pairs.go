@@ -21,19 +21,23 @@ type pairTable struct {
 
 const occupied = 1 << 63
 
-func newPairTable(pairs []pair) pairTable {
+// newPairTable enters pairs. Of equal ones the first counts, or with last the
+// last; repeated says that there are any.
+func newPairTable(pairs []pair, last bool) (t pairTable, repeated bool) {
 	logSlots := max(4, bits.Len(uint(2*len(pairs))))
 	logWords := max(1, logSlots-4)
-	t := pairTable{
+	t = pairTable{
 		slots:       make([]uint64, 1<<logSlots),
 		shift:       uint8(64 - logSlots),
 		filter:      make([]uint64, 1<<logWords),
 		filterShift: uint8(64 - logWords),
 	}
 	for _, p := range pairs {
-		t.add(p)
+		if !t.add(p, last) {
+			repeated = true
+		}
 	}
-	return t
+	return t, repeated
 }
 
 // golden is 2^64 divided by the golden ratio: it spreads the high bits of the
@@ -47,8 +51,9 @@ func pairKey(left, right symbol) uint64 {
 
 func filterBits(h uint64) uint64 { return 1<<(h>>20&63) | 1<<(h>>26&63) }
 
-// add enters a pair if it is not there.
-func (t *pairTable) add(p pair) {
+// add enters a pair. It reports false if it is there: then it is replaced or
+// kept.
+func (t *pairTable) add(p pair, replace bool) bool {
 	key := pairKey(p.left, p.right)
 	h := key * golden
 	for i := h >> t.shift; ; i = (i + 1) & uint64(len(t.slots)-1) {
@@ -56,9 +61,12 @@ func (t *pairTable) add(p pair) {
 		case t.slots[i] == 0:
 			t.slots[i] = key<<symbolBits | uint64(p.order)
 			t.filter[h>>t.filterShift] |= filterBits(h)
-			return
+			return true
 		case t.slots[i]>>symbolBits == key:
-			return
+			if replace {
+				t.slots[i] = key<<symbolBits | uint64(p.order)
+			}
+			return false
 		}
 	}
 }
