@@ -19,6 +19,8 @@ import (
 	"github.com/hybridgroup/yzma/pkg/llama"
 
 	"github.com/unfray/unfray/internal/gguf/gguftest"
+	"github.com/unfray/unfray/tokenizer/internal/split"
+	"github.com/unfray/unfray/tokenizer/internal/spmodel"
 	"github.com/unfray/unfray/vocab"
 )
 
@@ -38,20 +40,34 @@ var loadLlama = sync.OnceValue(func() error {
 // openLlama loads the vocabulary of a model file into llama.cpp.
 func openLlama(t *testing.T, path string) llama.Vocab {
 	t.Helper()
+	requireLlama(t)
+	v, err := loadVocab(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// requireLlama skips the test where there is no libllama.
+func requireLlama(t *testing.T) {
+	t.Helper()
 	if os.Getenv("UNFRAY_TEST_LIB") == "" {
 		t.Skip("UNFRAY_TEST_LIB does not name the folder of libllama")
 	}
 	if err := loadLlama(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func loadVocab(t *testing.T, path string) (llama.Vocab, error) {
 	params := llama.ModelDefaultParams()
 	params.VocabOnly = 1
 	model, err := llama.ModelLoadFromFile(path, params)
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
 	t.Cleanup(func() { llama.ModelFree(model) })
-	return llama.ModelGetVocab(model)
+	return llama.ModelGetVocab(model), nil
 }
 
 func llamaIDs(v llama.Vocab, text string, special bool) []vocab.ID {
@@ -229,16 +245,38 @@ func TestOracleClasses(t *testing.T) {
 }
 
 // TestOracleNames asks llama.cpp whether all names of pre-tokenizers mean what
-// they mean here.
+// they mean here. The library may be older than some names.
 func TestOracleNames(t *testing.T) {
+	requireLlama(t)
 	rng := rand.New(rand.NewPCG(19, 20))
-	for _, name := range slices.Concat(gpt2Names, smollmNames) {
-		tok, lv := openBoth(t, synthetic{pre: name, merges: classMerges()})
-		for range 500 {
-			if text := randomText(rng, hard, 12); comparable(text) {
-				compare(t, tok, lv, text)
-			}
+	texts := append(referenceTexts(), string(languages(t)))
+	for range 500 {
+		if text := randomText(rng, hard, 12); comparable(text) {
+			texts = append(texts, text)
 		}
+	}
+	path := filepath.Join(t.TempDir(), "vocab.gguf")
+	var unknown []string
+	for _, name := range split.Names() {
+		s := synthetic{pre: name, merges: classMerges()}
+		if err := os.WriteFile(path, gguftest.Build(s.pairs()...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lv, err := loadVocab(t, path)
+		if err != nil {
+			unknown = append(unknown, name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			tok := s.open(t)
+			for _, text := range texts {
+				compareIDs(t, tok, text, tok.Encode(nil, []byte(text)), llamaIDs(lv, text, false))
+			}
+		})
+	}
+	t.Logf("not known to this llama.cpp: %q", unknown)
+	if len(unknown) > len(split.Names())/4 {
+		t.Errorf("llama.cpp knows only %d of %d names", len(split.Names())-len(unknown), len(split.Names()))
 	}
 }
 
@@ -268,4 +306,91 @@ func TestOracleMerges(t *testing.T) {
 			compare(t, tok, lv, randomText(rng, []string{"a", "b", "c", "aaaa", "abcabcabc"}, 30))
 		}
 	}
+}
+
+// piecePairs are the keys and values of a model file with SentencePiece BPE.
+func piecePairs(texts []string, scores []float32, types []int32) []gguftest.Pair {
+	return []gguftest.Pair{
+		{Key: "general.architecture", Value: "llama"},
+		{Key: "tokenizer.ggml.model", Value: "llama"},
+		{Key: "tokenizer.ggml.tokens", Value: texts},
+		{Key: "tokenizer.ggml.scores", Value: scores},
+		{Key: "tokenizer.ggml.token_type", Value: types},
+	}
+}
+
+// openPieces opens a vocabulary here and in llama.cpp.
+func openPieces(t *testing.T, pairs []gguftest.Pair) (*Tokenizer, llama.Vocab) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pieces.gguf")
+	if err := os.WriteFile(path, gguftest.Build(pairs...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tok, err := OpenGGUF(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok, openLlama(t, path)
+}
+
+// TestOraclePieces compares SentencePiece BPE: Gemma 2's vocabulary, and made-up
+// ones, with and without the dummy space.
+func TestOraclePieces(t *testing.T) {
+	rng := rand.New(rand.NewPCG(25, 26))
+	if folder := os.Getenv("UNFRAY_TEST_VOCABS"); folder != "" {
+		m, err := spmodel.Open(filepath.Join(folder, "gemma2", "tokenizer.model"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		var scores []float32
+		var types []int32
+		for _, p := range m.Pieces {
+			text := string(p.Text)
+			if p.Type == spmodel.UserDefined {
+				text = strings.ReplaceAll(text, "▁", " ") // as llama.cpp's converter does
+			}
+			texts, scores, types = append(texts, text), append(scores, p.Score), append(types, int32(p.Type))
+		}
+		tok, lv := openPieces(t, append(piecePairs(texts, scores, types), gguftest.Pair{Key: "tokenizer.ggml.add_space_prefix", Value: false}))
+		compare(t, tok, lv, string(languages(t)))
+		for range 2000 {
+			if text := randomText(rng, hard, 20); comparable(text) {
+				compare(t, tok, lv, text)
+			}
+		}
+	}
+	for range 20 {
+		texts := []string{"<unk>", "<s>", "</s>"}
+		types := []int32{2, 3, 3}
+		scores := []float32{0, 0, 0}
+		add := func(text string, kind int32, score float32) {
+			if !slices.Contains(texts, text) {
+				texts, types, scores = append(texts, text), append(types, kind), append(scores, score)
+			}
+		}
+		for b := range 256 {
+			add(fmt.Sprintf("<0x%02X>", b), 6, 0)
+		}
+		for _, m := range randomMerges(rng, 30) {
+			for _, text := range []string{m[0] + m[1], m[0], m[1]} {
+				add(strings.ReplaceAll(text, "c", "▁"), 1, -float32(rng.IntN(40)))
+			}
+		}
+		add("<x>", 4, 0)
+		tok, lv := openPieces(t, piecePairs(texts, scores, types))
+		for range 200 {
+			compare(t, tok, lv, randomText(rng, []string{"a", "b", " ", "aaaa", "ab ab ab ", "é", "<x>", "<s>", "x"}, 30))
+		}
+	}
+}
+
+// languages is text in many languages.
+func languages(t testing.TB) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/languages.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

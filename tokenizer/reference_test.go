@@ -164,15 +164,17 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-func BenchmarkReadings(b *testing.B) {
+func BenchmarkTail(b *testing.B) {
 	tok := realModel(b)
 	code, _ := realText(b, 1<<16)
 	for _, n := range []int{100, 2000, 60_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			text := []byte(code[:min(n, len(code))])
+			x := tok.NewText(false)
+			x.Append([]byte(code[:min(n, len(code))]))
+			var tail Tail
 			b.ReportAllocs()
 			for b.Loop() {
-				tok.Readings(text)
+				x.Tail(&tail)
 			}
 		})
 	}

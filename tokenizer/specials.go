@@ -48,9 +48,16 @@ var (
 // kind whose file names none.
 const defaultGPT2 = 11
 
+// roleDefaults are the roles that llama.cpp gives where the file says nothing.
+type roleDefaults struct {
+	bos, eos, unknown vocab.ID
+	addBOS            bool
+}
+
 // roles finds the tokens with a role, and corrects kinds as llama.cpp does.
 type roles struct {
 	file   *gguf.File
+	def    roleDefaults
 	byText map[string]vocab.ID
 	kinds  []vocab.Kind
 	eog    map[vocab.ID]bool
@@ -90,9 +97,9 @@ func (r *roles) keyOrText(keys []string, texts []string) vocab.ID {
 // specials reads and guesses all roles.
 func (r *roles) specials() (vocab.Specials, error) {
 	sp := vocab.NoSpecials()
-	sp.BOS = r.key("bos_token_id", defaultGPT2)
-	sp.EOS = r.key("eos_token_id", defaultGPT2)
-	sp.Unknown = r.key("unknown_token_id", vocab.None)
+	sp.BOS = r.key("bos_token_id", r.def.bos)
+	sp.EOS = r.key("eos_token_id", r.def.eos)
+	sp.Unknown = r.key("unknown_token_id", r.def.unknown)
 	sp.Pad = r.key("padding_token_id", vocab.None)
 	sp.EOT = r.keyOrText([]string{"eot_token_id"}, eotTexts)
 	eom := r.keyOrText([]string{"eom_token_id"}, eomTexts)
@@ -155,12 +162,16 @@ func (r *roles) flags(sp *vocab.Specials) error {
 		key string
 		set *bool
 		id  vocab.ID
+		def bool
 	}{
-		{"tokenizer.ggml.add_bos_token", &sp.AddBOS, sp.BOS},
-		{"tokenizer.ggml.add_eos_token", &sp.AddEOS, sp.EOS},
+		{"tokenizer.ggml.add_bos_token", &sp.AddBOS, sp.BOS, r.def.addBOS},
+		{"tokenizer.ggml.add_eos_token", &sp.AddEOS, sp.EOS, false},
 	} {
 		on, err := r.file.Bool(f.key)
-		if err != nil && !errors.Is(err, gguf.ErrNoKey) {
+		if errors.Is(err, gguf.ErrNoKey) {
+			on, err = f.def && f.id != vocab.None, nil
+		}
+		if err != nil {
 			return err
 		}
 		if on && f.id == vocab.None {

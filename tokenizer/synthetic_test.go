@@ -2,6 +2,9 @@ package tokenizer
 
 import (
 	"bytes"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/unfray/unfray/internal/gguf"
@@ -82,11 +85,20 @@ func (s synthetic) open(t testing.TB) *Tokenizer {
 func pieces(t *Tokenizer, text string) []string {
 	var out []string
 	at := 0
-	for _, e := range t.Pretokens(nil, []byte(text)) {
+	for _, e := range pretokens(t, []byte(text)) {
 		out = append(out, text[at:e])
 		at = e
 	}
 	return out
+}
+
+// pretokens gives the ends of the pretokens of a text that normalizes to itself.
+func pretokens(t *Tokenizer, text []byte) []int {
+	s := t.scratches.get()
+	defer t.scratches.put(s)
+	sp := spelling{t: t, s: s}
+	t.walk(text, &t.plain, atStart, s, &sp)
+	return sp.ends
 }
 
 // openWith adds lines to the list of merges as they are.
@@ -131,4 +143,42 @@ func open(t testing.TB, b []byte) *Tokenizer {
 		t.Fatal(err)
 	}
 	return tok
+}
+
+// hard lists characters and fragments that a pre-tokenizer can stumble over.
+var hard = []string{
+	"a", "s", "t", "re", "ve", "m", "ll", "d", "l", "r", "v", "e", "A", "S", "'", "’", " ", "  ", "\n", "\r\n", "\t",
+	"\v", "\f", "\u0085", "\u00a0", "\u1680", "\u2003", "\u2028", "\u202f", "\u205f", "\u3000", "\u200b", "\ufeff",
+	"\x1c", "\x1f", "\x7f", "5", "12", "٣", "²", "½", "Ⅷ", "〇", "é", "e\u0301", "ß", "ſ", "İ", "中", "한", "ㄱ", "あ",
+	"ا", "ש", "ก", "ि", "😀", "👨‍👩‍👧", "🏳️", "\U000e0061", "\U0001d7d8", "\ufffd", "!", "...", "_", "-", "€", "`", "\\", "//", "",
+	"\xff", "\xe2\x80", "\xc3", "\xf0\x9f", "\x80", "\xed\xa0\x80", "\xc0\x80", "\U0010ffff", "\u0378",
+}
+
+func randomText(rng *rand.Rand, parts []string, most int) string {
+	var b strings.Builder
+	for range rng.IntN(most) {
+		b.WriteString(parts[rng.IntN(len(parts))])
+	}
+	return b.String()
+}
+
+// randomMerges makes up to n merges of a, b and c.
+func randomMerges(rng *rand.Rand, n int) [][2]string {
+	parts := []string{"a", "b", "c"}
+	var merges [][2]string
+	for range n {
+		m := [2]string{parts[rng.IntN(len(parts))], parts[rng.IntN(len(parts))]}
+		if len(m[0]+m[1]) > 12 || slices.Contains(merges, m) {
+			continue
+		}
+		merges = append(merges, m)
+		if !slices.Contains(parts, m[0]+m[1]) {
+			parts = append(parts, m[0]+m[1])
+		}
+	}
+	// The list need not be in the order in which tokens can be made.
+	if rng.IntN(2) == 0 {
+		rng.Shuffle(len(merges), func(i, j int) { merges[i], merges[j] = merges[j], merges[i] })
+	}
+	return merges
 }

@@ -1,0 +1,134 @@
+package split
+
+import (
+	"slices"
+	"strings"
+)
+
+// stage is a splitter that a sequence can build on.
+type stage interface {
+	Splitter
+	next(text []byte, from int) (end, look int)
+}
+
+// sequence cuts the pretokens of first with then. It relies on first cutting the
+// rest of one of its pretokens, from a cut of then on, as it cut the whole: new
+// pretokens have no left context, and text is scanned from the middle on.
+type sequence struct {
+	first, then stage
+}
+
+// window is how far (in bytes) a sequence looks for the end of the first
+// stage's pretoken before it lets the second cut what there is: a pretoken may
+// be long, and be scanned from many places in it.
+const window = 4096
+
+func newSequence(first, then stage) *sequence { return &sequence{first, then} }
+
+// eachKind has a character of each kind: one that goes on in the second stage
+// may end a pretoken of the first, where another of its kind does not.
+var eachKind = []string{"a", "A", "中", "\u0301", "1", "!", "+", "\x00", " ", "\n"}
+
+// segment gives the end of first's pretoken at from, or a place before it that
+// is at least so many bytes away. whole is false for the latter.
+func (s *sequence) segment(text []byte, from, least int) (end, look int, whole bool) {
+	c, ok := s.first.(*cuts)
+	if !ok || from+least >= len(text) {
+		end, look = s.first.next(text, from)
+		return end, look, true
+	}
+	part := text[:from+least]
+	part = part[:settled(part)]
+	if end, look = c.next(part, from); look < len(part) {
+		return end, look, true
+	}
+	return end, look, false
+}
+
+func (s *sequence) next(text []byte, from int) (int, int) {
+	for least := window; ; least *= 2 {
+		limit, outer, whole := s.segment(text, from, least)
+		if whole && !s.first.Keeps(text[from:limit]) {
+			return limit, outer
+		}
+		end, look := s.then.next(text[:limit], from)
+		if whole {
+			return end, max(look, outer)
+		}
+		if look < limit {
+			return end, look
+		}
+	}
+}
+
+func (s *sequence) Scan(ends []int, text []byte, from int) int {
+	n := 0
+	for n < len(ends) && from < len(text) {
+		limit, _, whole := s.segment(text, from, window)
+		if !whole {
+			before := n
+			for n < len(ends) {
+				end, look := s.then.next(text[:limit], from)
+				if look >= limit {
+					break
+				}
+				from = end
+				ends[n] = from
+				n++
+			}
+			if n == before {
+				from, _ = s.next(text, from)
+				ends[n] = from
+				n++
+			}
+			continue
+		}
+		if !s.first.Keeps(text[from:limit]) {
+			ends[n] = limit
+			n++
+			from = limit
+			continue
+		}
+		k := s.then.Scan(ends[n:], text[:limit], from)
+		n += k
+		from = ends[n-1]
+	}
+	return n
+}
+
+func (s *sequence) Next(text []byte, from int) (end int, fixed bool) {
+	end, look := s.next(text, from)
+	return end, look < settled(text)
+}
+
+// Probes has pairs too: what the first stage does depends on the next
+// characters, what the second does then on those that follow.
+func (s *sequence) Probes(text []byte, from int) []string {
+	if from >= len(text) {
+		return nothing
+	}
+	one := slices.Concat(s.first.Probes(text, from), s.then.Probes(text, from), eachKind)
+	slices.Sort(one)
+	one = slices.Compact(one)
+	all := slices.Clone(one)
+	for _, p := range one {
+		for _, q := range one {
+			all = append(all, p+q)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (s *sequence) Completions(part []byte) []string {
+	out := append(s.first.Completions(part), s.then.Completions(part)...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (s *sequence) Keeps(piece []byte) bool { return s.first.Keeps(piece) && s.then.Keeps(piece) }
+func (s *sequence) Exact() bool             { return s.first.Exact() && s.then.Exact() }
+
+func (s *sequence) String() string {
+	return strings.Join([]string{s.first.String(), s.then.String()}, ", ")
+}

@@ -1,0 +1,470 @@
+package tokenizer
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/unfray/unfray/tokenizer/internal/bpe"
+	"github.com/unfray/unfray/tokenizer/internal/hfjson"
+	"github.com/unfray/unfray/tokenizer/internal/normalize"
+	"github.com/unfray/unfray/tokenizer/internal/split"
+	"github.com/unfray/unfray/tokenizer/internal/unigram"
+	"github.com/unfray/unfray/tokenizer/internal/wordpiece"
+	"github.com/unfray/unfray/vocab"
+)
+
+// jsonReader makes a tokenizer of a tokenizer.json.
+type jsonReader struct {
+	file   *hfjson.File
+	config *hfjson.Config // what stands in the files beside it; may be nil
+	t      *Tokenizer
+
+	steps     []normalize.Step
+	llama     bool // llama.cpp is the reference
+	whole     bool // there is no pre-tokenizer
+	byteLevel bool // tokens are spelt in GPT-2's alphabet
+	meta      bool // spaces are written ▁ when the model sees the text
+}
+
+// fromJSON makes the tokenizer that a tokenizer.json declares.
+func fromJSON(f *hfjson.File, config *hfjson.Config, ref Reference) (*Tokenizer, error) {
+	r := &jsonReader{file: f, config: config, llama: ref == LlamaCpp, t: &Tokenizer{}}
+	if f.Truncation {
+		r.note(CodeIgnored, "the file asks for truncation; texts are encoded whole")
+	}
+	if f.Padding {
+		r.note(CodeIgnored, "the file asks for padding; none is added")
+	}
+	for _, step := range []func() error{r.readNormalizer, r.readSplitter, r.readDecoder, r.readVocab, r.readModel, r.readAdded, r.readTemplate} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return r.t, nil
+}
+
+func (r *jsonReader) note(code, text string) {
+	r.t.notes = append(r.t.notes, Note{code, text})
+}
+
+func (r *jsonReader) readNormalizer() error {
+	var steps []normalize.Step
+	for _, s := range r.file.Normalizer {
+		if s.Type == "ByteLevel" {
+			// It spells bytes in GPT-2's alphabet, which tokens here are not in.
+			r.byteLevel = true
+			continue
+		}
+		if r.llama && slices.Contains([]string{"NFC", "NFD", "NFKC", "NFKD"}, s.Type) {
+			r.note(CodeIgnored, "the normalizer "+s.Type+" is left out, as llama.cpp leaves it out")
+			continue
+		}
+		steps = append(steps, normalize.Step{
+			Type: s.Type, Pattern: s.Pattern, Content: s.Content, Regex: s.Regex, Left: s.Left, Right: s.Right,
+			Charsmap: s.Charsmap, CleanText: s.CleanText, ChineseChars: s.ChineseChars,
+			StripAccents: s.StripAccents, Lowercase: s.Lowercase,
+		})
+	}
+	r.steps = steps
+	return r.makeNormalizer()
+}
+
+func (r *jsonReader) makeNormalizer() error {
+	if len(r.steps) == 0 {
+		return nil
+	}
+	n, err := normalize.New(r.steps)
+	if err != nil {
+		return fmt.Errorf("tokenizer: normalizer: %w", err)
+	}
+	r.meta = n.Meta()
+	switch n.Prefix() {
+	case "":
+	case dummyPrefix:
+		r.t.prefix = prefixRule{when: prefixSegments, early: true}
+	default:
+		return r.file.Normalizer[0].Refuse("a normalizer that puts %q before a text; supported is ▁", n.Prefix())
+	}
+	r.t.norm = n
+	return nil
+}
+
+// readSplitter translates the pre-tokenizers. Where the normalizer has written
+// ▁ for spaces, which stay spaces here, a pattern that looks for a space finds
+// none.
+func (r *jsonReader) readSplitter() error {
+	var steps []split.Step
+	for _, s := range r.file.PreTokenizer {
+		step := split.Step{
+			Type: s.Type, Pattern: s.Pattern, Regex: s.Regex, Behavior: s.Behavior, Invert: s.Invert,
+			UseRegex: s.ByteLevel.UseRegex, Individual: s.Individual, Split: s.Metaspace.Split,
+			Delimiter: s.Delimiter, Length: s.Length,
+		}
+		prefix := prefixNever
+		switch s.Type {
+		case "ByteLevel":
+			r.byteLevel = true
+			if s.ByteLevel.AddPrefixSpace {
+				prefix = prefixSegments
+			}
+		case "Metaspace":
+			if s.Metaspace.Replacement != '▁' {
+				return s.Refuse("Metaspace with %q; supported is ▁", s.Metaspace.Replacement)
+			}
+			if !r.meta {
+				// It takes a ▁ in the text for a space that it wrote itself.
+				r.steps = append(r.steps, normalize.Step{Type: "Replace", Pattern: metaSpace, Content: " "})
+				if err := r.makeNormalizer(); err != nil {
+					return err
+				}
+			}
+			r.meta = true
+			switch s.Metaspace.PrependScheme {
+			case "always":
+				prefix = prefixSegments
+			case "first":
+				prefix = prefixFirst
+			}
+		case "Split":
+			if !r.meta {
+				break
+			}
+			switch {
+			case !s.Regex && s.Pattern == " ":
+				continue
+			case !s.Regex && s.Pattern == metaSpace:
+				step.Pattern = " "
+			default:
+				return s.Refuse("Split by %q after spaces have become ▁", s.Pattern)
+			}
+		case "Whitespace", "WhitespaceSplit", "BertPreTokenizer", "CharDelimiterSplit":
+			if r.meta {
+				return s.Refuse("%s after spaces have become ▁", s.Type)
+			}
+		}
+		if prefix != prefixNever {
+			if r.t.prefix.when != prefixNever {
+				return s.Refuse("a second component that puts a space before the text")
+			}
+			r.t.prefix = prefixRule{when: prefix, unlessSpace: true}
+		}
+		steps = append(steps, step)
+	}
+	r.whole = len(steps) == 0
+	sp, err := split.New(steps)
+	if err != nil {
+		return fmt.Errorf("tokenizer: pre_tokenizer: %w", err)
+	}
+	if !sp.Exact() {
+		r.t.notes = append(r.t.notes, fallbackNote(sp))
+	}
+	r.t.split = sp
+	return nil
+}
+
+// readDecoder finds what decoding does beyond putting bytes together.
+func (r *jsonReader) readDecoder() error {
+	d := &r.t.decoding
+	for _, s := range r.file.Decoder {
+		switch s.Type {
+		case "ByteLevel":
+			r.byteLevel = true
+		case "Fuse", "ByteFallback":
+		case "Replace":
+			if s.Regex || s.Pattern != metaSpace || s.Content != " " {
+				return s.Refuse("a decoder that replaces %q by %q; supported is ▁ by a space", s.Pattern, s.Content)
+			}
+		case "Strip":
+			if s.Content != " " || s.Start > 1 || s.Stop > 0 {
+				return s.Refuse("a decoder that strips %d and %d of %q; supported is one space at the start", s.Start, s.Stop, s.Content)
+			}
+			d.strip = s.Start == 1
+		case "Metaspace":
+			d.strip = s.Metaspace.PrependScheme != "never"
+		case "WordPiece":
+			d.words, d.continuation, d.cleanup = true, s.Prefix, s.Cleanup
+		default:
+			return s.Refuse("the decoder %s; supported are ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace and WordPiece", s.Type)
+		}
+	}
+	d.stripAfter = d.strip && r.t.prefix.when == prefixSegments
+	return nil
+}
+
+// readVocab collects the model's tokens and the added ones.
+func (r *jsonReader) readVocab() error {
+	m := &r.file.Model
+	if r.byteLevel && r.meta {
+		return m.Refuse("a vocabulary in GPT-2's alphabet and spaces written ▁ at once")
+	}
+	ids := r.file.AddedIDs()
+	n := m.Vocab.Len()
+	for _, id := range ids {
+		n = max(n, id+1)
+	}
+	kinds := make([]vocab.Kind, n)
+	added := make(map[int]int, len(ids))
+	for i, id := range ids {
+		added[id] = i
+	}
+	var blob []byte
+	ends := make([]uint32, n)
+	for id := range n {
+		text, ok := m.Vocab.Token(id)
+		kinds[id] = vocab.Unused
+		if i, isAdded := added[id]; isAdded {
+			kinds[id] = vocab.UserDefined
+			if r.file.AddedTokens[i].Special {
+				kinds[id] = vocab.Control
+			}
+			// One that the model has too is made by merges of normalized text.
+			if content := []byte(r.file.AddedTokens[i].Content); ok && r.meta {
+				blob, _ = appendMeta(blob, content)
+			} else {
+				blob = append(blob, content...)
+			}
+		} else if ok {
+			blob, kinds[id] = r.appendToken(blob, text, id)
+		}
+		ends[id] = uint32(len(blob))
+	}
+	sp := r.specials(kinds)
+	v, err := vocab.NewFrom(blob, ends, kinds, sp)
+	if err != nil {
+		return err
+	}
+	r.t.vocab = v
+	return nil
+}
+
+// appendToken appends the bytes that a token of the model stands for.
+func (r *jsonReader) appendToken(dst, text []byte, id int) ([]byte, vocab.Kind) {
+	m := &r.file.Model
+	if id == m.UnkID {
+		return append(dst, text...), vocab.Unknown
+	}
+	if m.ByteFallback {
+		if b, ok := byteToken(text); ok {
+			return append(dst, b), vocab.Byte
+		}
+	}
+	switch {
+	case r.byteLevel:
+		if dst, ok := appendSpelled(dst, text); ok {
+			return dst, vocab.Normal
+		}
+		return append(dst, text...), vocab.Unused
+	case r.meta:
+		dst, _ = appendMeta(dst, text)
+		return dst, vocab.Normal
+	}
+	return append(dst, text...), vocab.Normal
+}
+
+func (r *jsonReader) readModel() error {
+	m := &r.file.Model
+	v := r.t.vocab
+	unknown := vocab.None
+	if m.UnkID >= 0 {
+		unknown = vocab.ID(m.UnkID)
+	}
+	var err error
+	switch m.Type {
+	case "BPE":
+		err = r.readBPE(unknown)
+	case "Unigram":
+		var u *unigram.Model
+		if u, err = unigram.New(unigram.Config{Vocab: v, Scores: m.Scores, Unknown: unknown, ByteFallback: m.ByteFallback, FuseUnknown: true}); err == nil {
+			r.t.model, r.t.kind = &unigramModel{u, unknown}, kindUnigram
+		}
+	case "WordPiece":
+		var w *wordpiece.Model
+		if w, err = wordpiece.New(wordpiece.Config{Vocab: v, Prefix: m.ContinuingSubwordPrefix, MaxChars: m.MaxInputCharsPerWord, Unknown: unknown}); err == nil {
+			r.t.model, r.t.kind = &wordpieceModel{w, r.t.split.Keeps, unknown}, kindWordPiece
+		}
+	default:
+		return m.Refuse("the model %s; supported are BPE, Unigram and WordPiece", m.Type)
+	}
+	if err != nil {
+		return fmt.Errorf("tokenizer: model: %w", err)
+	}
+	return nil
+}
+
+func (r *jsonReader) readBPE(unknown vocab.ID) error {
+	m := &r.file.Model
+	switch {
+	case m.ContinuingSubwordPrefix != "":
+		return m.Refuse("BPE with continuing_subword_prefix %q", m.ContinuingSubwordPrefix)
+	case m.EndOfWordSuffix != "":
+		return m.Refuse("BPE with end_of_word_suffix %q", m.EndOfWordSuffix)
+	case m.Dropout > 0:
+		return m.Refuse("dropout %g, which makes the tokens of a text a matter of chance", m.Dropout)
+	}
+	b, err := newBPE(bpe.Config{
+		Vocab: r.t.vocab, Merges: r.merges(), LastOfEqual: true, Chars: !r.byteLevel, Whole: m.IgnoreMerges,
+		ByteFallback: m.ByteFallback, Unknown: unknown, FuseUnknown: m.FuseUnk, DropFirst: true,
+	})
+	if err != nil {
+		return err
+	}
+	r.t.model, r.t.kind = b, kindByteLevel
+	if !r.byteLevel {
+		r.t.kind = "BPE"
+		if r.meta {
+			r.t.kind = kindPieces
+		}
+		if r.whole {
+			r.t.split = b.Breaks()
+		}
+	}
+	return nil
+}
+
+// merges spells out the model's merges.
+func (r *jsonReader) merges() iter.Seq2[[]byte, []byte] {
+	spell := func(dst, text []byte) ([]byte, bool) { return append(dst, text...), true }
+	switch {
+	case r.byteLevel:
+		spell = appendSpelled
+	case r.meta:
+		spell = appendMeta
+	}
+	return func(yield func(left, right []byte) bool) {
+		var both []byte
+		for left, right := range r.file.Model.Merges.All() {
+			var okLeft, okRight bool
+			both, okLeft = spell(both[:0], left)
+			n := len(both)
+			both, okRight = spell(both, right)
+			if okLeft && okRight && !yield(both[:n], both[n:]) {
+				return
+			}
+		}
+	}
+}
+
+// readAdded sorts the added tokens into those looked for in raw text and those
+// looked for in normalized text.
+func (r *jsonReader) readAdded() error {
+	var sets [2]struct{ raw, normalized []addedToken }
+	ids := r.file.AddedIDs()
+	for i, a := range r.file.AddedTokens {
+		id := vocab.ID(ids[i])
+		t := addedToken{text: []byte(a.Content), id: id, singleWord: a.SingleWord, lstrip: a.LStrip, rstrip: a.RStrip}
+		for k := range sets {
+			if k == 0 && a.Special {
+				continue
+			}
+			if a.Normalized && r.t.norm != nil {
+				t.text = r.t.norm.Append(nil, []byte(a.Content))
+				if r.t.prefix.early {
+					t.text = append([]byte(dummyPrefix), t.text...)
+				}
+				sets[k].normalized = append(sets[k].normalized, t)
+			} else {
+				sets[k].raw = append(sets[k].raw, t)
+			}
+		}
+	}
+	order := leftmostLongest
+	if r.llama {
+		order = longestFirst
+	}
+	for k, set := range []*addedTokens{&r.t.plain, &r.t.all} {
+		set.raw = newAddedMatcher(sets[k].raw, order)
+		set.normalized = newAddedMatcher(sets[k].normalized, order)
+		set.normalized.marksSpace = r.meta
+	}
+	return nil
+}
+
+// readTemplate finds the control tokens that stand around a single text.
+func (r *jsonReader) readTemplate() error {
+	for _, s := range r.file.PostProcessor {
+		ids := &r.t.before
+		for _, p := range s.Single {
+			switch {
+			case p.Sequence == "A":
+				ids = &r.t.after
+			case p.Sequence != "":
+				return s.Refuse("a template for one text that has a second in it")
+			}
+			for _, id := range p.IDs {
+				if !r.t.vocab.Valid(vocab.ID(id)) {
+					return s.Invalid("the template names the token %d, but there are %d tokens", id, r.t.vocab.Len())
+				}
+				*ids = append(*ids, vocab.ID(id))
+			}
+		}
+	}
+	return nil
+}
+
+// specials finds the tokens with a role: by the files beside tokenizer.json,
+// by its template, and else, as llama.cpp does, by their text.
+func (r *jsonReader) specials(kinds []vocab.Kind) vocab.Specials {
+	sp := vocab.NoSpecials()
+	ids := r.file.AddedIDs()
+	byText := make(map[string]vocab.ID, len(ids))
+	for i, a := range r.file.AddedTokens {
+		byText[a.Content] = vocab.ID(ids[i])
+	}
+	first := func(texts ...string) vocab.ID {
+		for _, text := range texts {
+			if id, ok := byText[text]; ok {
+				return id
+			}
+		}
+		return vocab.None
+	}
+	var eog []vocab.ID
+	if c := r.config; c != nil {
+		sp.BOS, sp.EOS, sp.Pad = first(c.BOS), first(c.EOS), first(c.Pad)
+		for _, id := range c.EOSIDs {
+			if id >= 0 && id < len(kinds) {
+				eog = append(eog, vocab.ID(id))
+			}
+		}
+		if sp.EOS == vocab.None && len(eog) > 0 {
+			sp.EOS = eog[0]
+		}
+	}
+	if m := &r.file.Model; m.UnkID >= 0 && m.UnkID < len(kinds) {
+		sp.Unknown = vocab.ID(m.UnkID)
+	}
+	before, after := r.templateIDs()
+	if len(before) == 1 && before[0] >= 0 && before[0] < len(kinds) && (sp.BOS == vocab.None || sp.BOS == vocab.ID(before[0])) {
+		sp.BOS, sp.AddBOS = vocab.ID(before[0]), true
+	}
+	if sp.EOS != vocab.None && len(after) == 1 && after[0] == int(sp.EOS) {
+		sp.AddEOS = true
+	}
+	sp.EOT = first(eotTexts...)
+	sp.FIMPrefix, sp.FIMSuffix, sp.FIMMiddle = first(fimPrefixTexts...), first(fimSuffixTexts...), first(fimMiddleTexts...)
+	eog = append(eog, sp.EOS, sp.EOT)
+	for _, text := range eogTexts {
+		if id, ok := byText[text]; ok && kinds[id] == vocab.Control {
+			eog = append(eog, id)
+		}
+	}
+	slices.Sort(eog)
+	eog = slices.Compact(eog)
+	sp.EOG = slices.DeleteFunc(eog, func(id vocab.ID) bool { return id == vocab.None })
+	return sp
+}
+
+// templateIDs gives the IDs that the template has before and after a text.
+func (r *jsonReader) templateIDs() (before, after []int) {
+	ids := &before
+	for _, s := range r.file.PostProcessor {
+		for _, p := range s.Single {
+			if p.Sequence != "" {
+				ids = &after
+			}
+			*ids = append(*ids, p.IDs...)
+		}
+	}
+	return before, after
+}
