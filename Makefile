@@ -16,15 +16,17 @@ RACE := $(if $(shell command -v $(CC) 2>/dev/null),-race)
 
 FETCH   := $(GO) run ./internal/deps/fetch
 CLIENTS := testdata/clients
-# Fetch what is missing and export UNFRAY_TEST_MODEL; with the engine also UNFRAY_TEST_LIB and UNFRAY_TEST_CLIENTS.
-MODELENV  := settings=$$($(FETCH) -no-engine -env) && eval "$$settings"
-ENGINEENV := settings=$$($(FETCH) -clients $(CLIENTS) -env) && eval "$$settings"
+REFERENCE := testdata/reference
+# Fetch what is missing and export UNFRAY_TEST_MODEL, UNFRAY_TEST_VOCABS and UNFRAY_TEST_REFERENCES; with the engine also
+# UNFRAY_TEST_LIB and UNFRAY_TEST_CLIENTS.
+MODELENV  := settings=$$($(FETCH) -no-engine -vocabs -references $(REFERENCE) -env) && eval "$$settings"
+ENGINEENV := settings=$$($(FETCH) -clients $(CLIENTS) -vocabs -references $(REFERENCE) -env) && eval "$$settings"
 
 # Modules of their own: comparisons and test programs, whose dependencies are not the library's.
 NESTED := $(patsubst %/go.mod,%,$(wildcard bench/go.mod $(CLIENTS)/go/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check test-default test-llama test-fuzz bench fuzz deps test-deps cross vuln clean
+.PHONY: help run demo build test check test-default test-simd test-llama test-fuzz bench fuzz deps test-deps cross vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,10 +43,10 @@ build: ## build bin/unfray with the embedded engine (tag llama)
 deps: ## fetch the llama.cpp libraries and the model into the cache, once
 	@$(FETCH)
 
-test-deps: ## deps, and the OpenAI clients that the tests run
-	@$(FETCH) -clients $(CLIENTS)
+test-deps: ## deps, and what the tests run against: OpenAI clients, vocabularies, corpora, reference tokenizers
+	@$(FETCH) -clients $(CLIENTS) -vocabs -references $(REFERENCE)
 
-test: test-deps check test-default test-llama test-fuzz ## everything: static checks, all tests, fuzzing by count
+test: test-deps check test-default test-simd test-llama test-fuzz ## everything: static checks, all tests, fuzzing by count
 	@echo '==> make test: all passed'
 
 check: ## the static part: formatting, vet, staticcheck, builds
@@ -67,6 +69,10 @@ test-default: ## tests of the default build, with the race detector
 	@echo '==> $(GOTEST) ./...$(if $(RACE),, (no C compiler $(CC): without the race detector))'
 	@$(MODELENV) && $(GOTEST) ./...
 	@test -z '$(FULL)' || { echo '==> go test $(FULL)' && $(MODELENV) && $(GO) test -timeout 15m $(FULL); }
+
+# The packages with a file that the experiment switches, and what rests on them.
+test-simd: ## tests of the build with vector instructions (GOEXPERIMENT=simd; amd64)
+	@test "$$($(GO) env GOARCH)" != amd64 || { echo '==> GOEXPERIMENT=simd go test ./tokenizer/...' && $(MODELENV) && GOEXPERIMENT=simd $(GO) test -timeout 15m ./tokenizer/...; }
 
 # The packages with a file that the tag switches. One at a time: the native threads spin, and two models at once slow
 # each other to a tenth.
