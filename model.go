@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/boundary"
 	"github.com/unfray/unfray/heal"
 	"github.com/unfray/unfray/tokenizer"
 	"github.com/unfray/unfray/vocab"
@@ -109,15 +110,19 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 	}, nil
 }
 
-// plan decides how to heal. Text that its tokens do not give back to the byte
-// is left alone: what is rolled back could not be produced again.
+// plan decides how to heal. Text whose end its tokens do not give back to the
+// byte is left alone: what is rolled back could not be produced again.
 func (m *Model) plan(ids []vocab.ID, req *Request) *heal.Plan {
-	if req.Prompt.IDs == nil && req.Heal != heal.Off {
-		if i := m.tok.Unencodable(req.Prompt.Text); i >= 0 {
+	if text := req.Prompt.Text; req.Prompt.IDs == nil && req.Heal != heal.Off && m.tok.Loss(text) != nil {
+		analyze := boundary.Analyze
+		if req.Prompt.ParseSpecial {
+			analyze = boundary.AnalyzeSpecial
+		}
+		if loss := analyze(m.tok, text).Loss; loss != nil {
 			p := heal.New(m.tok, ids, heal.Off)
 			p.Notes = append(p.Notes, heal.Note{
 				Code: heal.CodeLossy,
-				Text: fmt.Sprintf("byte %#02x at offset %d of the prompt has no token in this vocabulary, so the model does not see it; the prompt was left as it is", req.Prompt.Text[i], i),
+				Text: "the prompt's last bytes cannot be produced again: " + loss.Reason + "; the prompt was left as it is",
 			})
 			return p
 		}

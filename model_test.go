@@ -307,8 +307,13 @@ func TestLossyPrompt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := complete(t, m, &unfray.Request{Prompt: unfray.Prompt{Text: []byte("x\x04 a")}, MaxTokens: 2})
-	if h := r.Healing; h.Mode != heal.Off || h.BytesPending != 0 || len(h.Notes) != 1 || h.Notes[0].Code != heal.CodeLossy || !strings.Contains(h.Notes[0].Text, "offset 1 ") {
+	r := complete(t, m, &unfray.Request{Prompt: unfray.Prompt{Text: []byte("x a\x04")}, MaxTokens: 2})
+	if h := r.Healing; h.Mode != heal.Off || h.BytesPending != 0 || len(h.Notes) != 1 || h.Notes[0].Code != heal.CodeLossy || !strings.Contains(h.Notes[0].Text, "offset 3 ") {
+		t.Errorf("healing %+v", h)
+	}
+	// What is lost before the pending bytes is lost with and without healing.
+	r = complete(t, m, &unfray.Request{Prompt: unfray.Prompt{Text: []byte("x\x04 a")}, MaxTokens: 2})
+	if h := r.Healing; h.Mode != heal.Stable || h.BytesPending == 0 || len(h.Notes) != 0 {
 		t.Errorf("healing %+v", h)
 	}
 }

@@ -10,31 +10,41 @@ import (
 	"github.com/unfray/unfray/vocab"
 )
 
-// Report is what [Analyze] finds out about a prompt's end.
+// Report is what [Analyze] finds out about a prompt's end. Its methods are for
+// one goroutine.
 type Report struct {
 	// IDs is the tokenization of the prompt.
 	IDs []vocab.ID
 	// Stable is the number of leading IDs that every continuation keeps.
 	Stable int
-	// StableBytes is the length of the text of those IDs, in bytes.
+	// StableBytes is the length of the prompt's text that those IDs stand for,
+	// in bytes.
 	StableBytes int
-	// Pending is the prompt's text after the stable tokens. Generation that
-	// starts from the stable tokens must first produce these bytes.
+	// Pending is what the tokens after the stable ones spell. Generation that
+	// starts from the stable tokens must first produce these bytes. If Loss is
+	// nil they are the prompt from StableBytes on, but for Prefix.
 	Pending []byte
+	// Prefix is how many bytes at the start of Pending are not in the prompt: 1
+	// for the space that a vocabulary puts before a text, else 0.
+	Prefix int
+	// Loss, if not nil, is why the tokens after the stable ones do not spell
+	// the prompt: what they spell must not be generated in its place. Bytes lost
+	// before that do not count here: see [tokenizer.Tokenizer.Loss].
+	Loss *tokenizer.Loss
 	// Branches lists the canonical ways over the pending bytes. The first is
-	// the trunk: the prompt's own tokens. There are none where the pending text
-	// has bytes that the vocabulary has no token for, and where the vocabulary
-	// is not [tokenizer.Tokenizer.Proper].
+	// the trunk: the prompt's own tokens. Where it would take long to find out
+	// that no token can leave the prompt by a branch, that branch is here too.
+	// There are none where Loss says why, and where the model is of a kind in
+	// which the tokens of a pretoken's beginning say nothing about those of the
+	// whole.
 	Branches []Branch
 	// Reason says in words why the tokens after the stable ones may change, or
 	// why none may.
 	Reason string
 
-	tok *tokenizer.Tokenizer
-	// text is the prompt after its last control token.
-	text []byte
-	// fixed holds the stable tokens of the pretokens that may move.
-	fixed []vocab.ID
+	a *analysis // what Branches come from; nil without any
+	// fixed is how many tokens of the analysis' trunk are stable.
+	fixed int
 }
 
 // Branch is a family of covers: paths that begin with the same tokens and
@@ -49,10 +59,26 @@ type Branch struct {
 	// Added says that only user-defined tokens may follow Path: Rest is one
 	// half typed.
 	Added bool
+
+	// ways are the readings of the text that the branch comes from.
+	ways []way
+	// last is the token before the next one; None if that begins the tail. joined
+	// says that both stand in one pretoken.
+	last   vocab.ID
+	joined bool
 }
 
-// Extensions lists the tokens that may follow the branch's path, in byte
-// order: those that begin with Rest and are longer. It is empty if Rest is.
+// Joins reports whether the tokenizer may leave a token beside the end of Path,
+// for one of [Branch.Extensions]. It does not look at what the pre-tokenizer
+// forbids, and may be asked by several goroutines, which [Report.IsCover] may
+// not.
+func (b *Branch) Joins(t *tokenizer.Tokenizer, id vocab.ID) bool {
+	return !b.joined || !t.Pairwise() || t.Apart(b.last, id)
+}
+
+// Extensions lists the tokens that begin with Rest and are longer, in byte
+// order; none if Rest is empty. Not each of them is a cover's last token:
+// [Report.All] looks at how they join what stands before.
 func (b Branch) Extensions(v *vocab.Vocab) iter.Seq[vocab.ID] {
 	return func(yield func(vocab.ID) bool) {
 		if len(b.Rest) == 0 {
@@ -72,20 +98,24 @@ func (b Branch) Extensions(v *vocab.Vocab) iter.Seq[vocab.ID] {
 // Analyze reports on a prompt of plain text: control tokens spelled in it are
 // text.
 func Analyze(t *tokenizer.Tokenizer, text []byte) *Report {
-	return analyze(t, nil, 0, text, t.Encode(nil, text))
+	x := t.NewText(false)
+	x.Append(text)
+	return analyze(x)
 }
 
 // AnalyzeSpecial is Analyze, but control tokens spelled in the text are the
 // control token, as in [tokenizer.Tokenizer.EncodeSpecial]. They are fences:
 // neither they nor anything before them can change.
 func AnalyzeSpecial(t *tokenizer.Tokenizer, text []byte) *Report {
-	ids := t.EncodeSpecial(nil, text)
-	head, at := afterControl(t.Vocab(), ids), 0
-	if head > 0 {
-		at = t.Ends(nil, text, ids[:head])[head-1]
-	}
-	return analyze(t, ids[:head], at, text[at:], ids[head:])
+	x := t.NewText(true)
+	x.Append(text)
+	return analyze(x)
 }
+
+// AnalyzeText is [Analyze] for a text that grows. It costs by the end of the
+// text that is not settled, not by the text, but for the copy in Report.IDs.
+// The report does not change when the text does.
+func AnalyzeText(x *tokenizer.Text) *Report { return analyze(x) }
 
 // AnalyzeIDs reports on a prompt given as token IDs, which must be in the
 // vocabulary. Control tokens are fences: neither they nor anything before them
@@ -93,11 +123,33 @@ func AnalyzeSpecial(t *tokenizer.Tokenizer, text []byte) *Report {
 // not the tokenizer's own tokenization of their text; the report is then about
 // that tokenization.
 func AnalyzeIDs(t *tokenizer.Tokenizer, ids []vocab.ID) (r *Report, canonical bool) {
-	head := afterControl(t.Vocab(), ids)
-	before := len(t.Decode(nil, ids[:head]))
-	text := t.Decode(nil, ids[head:])
-	own := t.Encode(nil, text)
-	return analyze(t, ids[:head], before, text, own), slices.Equal(own, ids[head:])
+	n := afterControl(t.Vocab(), ids)
+	head := ids[:n]
+	x := t.NewTextAfter(head)
+	text := t.DecodeAfter(nil, head, ids[n:])
+	x.Append(text)
+	if canonical = slices.Equal(x.IDs(), ids[n:]); !canonical && len(text) > 0 && text[0] == ' ' {
+		// Some vocabularies put a space after each control token, and their
+		// decoders leave it there.
+		x.Reset()
+		x.Append(text[1:])
+		if canonical = slices.Equal(x.IDs(), ids[n:]); !canonical {
+			x.Reset()
+			x.Append(text)
+		}
+	}
+	r = analyze(x)
+	r.IDs = slices.Concat(head, r.IDs)
+	r.Stable += n
+	before := len(t.Decode(nil, head))
+	r.StableBytes += before
+	if r.Loss != nil {
+		r.Loss.Offset += before
+	}
+	if n > 0 && n == len(ids) {
+		r.Reason = reasonControl
+	}
+	return r, canonical
 }
 
 // afterControl is how many of ids stand before the text at their end.
@@ -109,118 +161,67 @@ func afterControl(v *vocab.Vocab, ids []vocab.ID) int {
 	return n
 }
 
-// analyze does the work for text after the fixed tokens head, which take the
-// first bytes of the prompt, before of them; ids is the tokenization of text.
-func analyze(t *tokenizer.Tokenizer, head []vocab.ID, before int, text []byte, ids []vocab.ID) *Report {
-	r := &Report{tok: t, text: text, IDs: slices.Concat(head, ids)}
-	readings := t.Readings(text)
-	start := readings[0].Start
-	base := tokensBefore(t, text, ids, start)
-	if why := unanalyzable(t, text, before, start); why != "" {
-		r.Stable, r.Pending = len(head)+base, text[start:]
-		r.StableBytes = before + start
-		r.Reason = why
-		return r
+// Stable gives the number of leading tokens of the text that every continuation
+// keeps, and the bytes of the text that they stand for, as in
+// [Report.Stable] and [Report.StableBytes]. It allocates nothing in steady
+// state.
+func Stable(x *tokenizer.Text) (tokens, bytes int) {
+	a := analyses.Get().(*analysis)
+	defer analyses.Put(a)
+	a.load(x)
+	fixed := a.stable()
+	tokens, bytes = a.tail.Tokens+fixed, a.textEnd(fixed)
+	a.raw, a.text, a.ids = nil, nil, nil
+	return tokens, bytes
+}
+
+func analyze(x *tokenizer.Text) *Report {
+	a := new(analysis)
+	a.load(x)
+	r := &Report{IDs: slices.Clone(a.ids)}
+	r.fixed = a.stable()
+	r.Stable = a.tail.Tokens + r.fixed
+	r.StableBytes = a.textEnd(r.fixed)
+	at := a.end(r.fixed)
+	rest := a.raw[r.StableBytes:]
+	r.Pending = slices.Clone(a.tail.Text[at:])
+	if len(rest) > 0 || len(r.Pending) > 0 {
+		r.findLoss(a, rest)
 	}
-	trunk, at := ids[base:], start
-	branches := []Branch{{Path: trunk}}
-	c := newCanon(t, len(text)-start)
-	for _, rd := range readings {
-		branches = c.appendBranches(branches, text, rd)
+	if r.Loss == nil && a.opaque == "" {
+		r.a = a
+		r.Branches = a.branches(r.fixed, at)
 	}
-	common := len(trunk)
-	for _, b := range branches {
-		common = min(common, vocab.CommonPrefix(trunk, b.Path))
-	}
-	r.fixed = trunk[:common]
-	for _, id := range r.fixed {
-		at += len(t.Vocab().Bytes(id))
-	}
-	for i := range branches {
-		branches[i].Path = branches[i].Path[common:]
-	}
-	r.Pending = text[at:]
-	if len(r.Pending) == 0 {
-		branches = branches[:1]
-	}
-	r.Stable = len(head) + base + common
-	r.StableBytes = before + at
-	r.Branches = branches
-	r.Reason = r.explain(readings)
+	r.Reason = a.explain(r)
+	a.raw, a.text, a.ids = nil, nil, nil // they change with the text
 	return r
 }
 
-// unanalyzable says why the rule of this package does not hold for the pretokens
-// after start; empty if it does. before is where text begins in the prompt.
-func unanalyzable(t *tokenizer.Tokenizer, text []byte, before, start int) string {
-	if i := t.Unencodable(text[start:]); i >= 0 {
-		return fmt.Sprintf("byte %#02x at offset %d has no token in this vocabulary: the tokens after the stable ones do not give the text back, so it cannot be healed", text[start+i], before+start+i)
-	}
-	if !t.Proper() && start < len(text) {
-		return "this vocabulary has merges that make no token, so all tokens of the last pretokens may change"
-	}
-	return ""
-}
-
-// tokensBefore is how many of ids, the tokens of text, come from the pretokens
-// before start. They are not those of text[:start], which may split differently
-// at its end.
-func tokensBefore(t *tokenizer.Tokenizer, text []byte, ids []vocab.ID, start int) int {
-	n, at := 0, 0
-	if t.Unencodable(text[:start]) < 0 {
-		for ; at < start; n++ {
-			at += len(t.Vocab().Bytes(ids[n]))
-		}
-		return n
-	}
-	ids = nil
-	for _, end := range t.Pretokens(nil, text) {
-		if at >= start {
-			break
-		}
-		ids = t.EncodePiece(ids[:0], text[at:end])
-		n += len(ids)
-		at = end
-	}
-	return n
-}
-
-// appendBranches adds the branches of one reading that are not there yet.
-func (c *canon) appendBranches(dst []Branch, text []byte, rd tokenizer.Reading) []Branch {
-	var closed []vocab.ID
-	at := rd.Start
-	for _, end := range rd.Closed {
-		closed = c.t.Encode(closed, text[at:end])
-		at = end
-	}
-	open := text[rd.Open:]
-	if rd.Added != vocab.None {
-		return appendBranch(dst, Branch{Path: closed, Rest: open, Added: true})
-	}
-	v := c.t.Vocab()
-	enc := newPrefixEncoder(c, open)
-	// The longest rest first: few tokens, and the likeliest, extend it.
-	for p := max(0, len(open)-v.MaxLen()+1); p <= len(open); p++ {
-		b := Branch{Rest: open[p:]}
-		if len(b.Rest) > 0 && extensions(v, b.Rest).Len() == 0 {
-			continue
-		}
-		b.Path = enc.encode(slices.Clip(closed), p)
-		if len(b.Rest) > 0 && !c.live(b, p > 0) {
-			continue
-		}
-		dst = appendBranch(dst, b)
-	}
-	return dst
-}
-
-func appendBranch(dst []Branch, b Branch) []Branch {
-	for _, o := range dst {
-		if o.Added == b.Added && bytes.Equal(o.Rest, b.Rest) && slices.Equal(o.Path, b.Path) {
-			return dst
+// findLoss compares what is pending with the text that it is to stand for.
+func (r *Report) findLoss(a *analysis, rest []byte) {
+	if !a.lossy {
+		switch {
+		case a.tail.Opaque != "" && a.t.Loss(rest) != nil:
+			r.Loss = &tokenizer.Loss{Offset: r.StableBytes, Reason: "tokens of this kind do not say where white space stands"}
+			return
+		case bytes.Equal(r.Pending, rest):
+			return
+		case len(r.Pending) == len(rest)+1 && r.Pending[0] == ' ' && bytes.Equal(r.Pending[1:], rest):
+			r.Prefix = 1
+			return
 		}
 	}
-	return append(dst, b)
+	r.Pending = slices.Clone(rest)
+	if r.Loss = a.t.Loss(a.raw); r.Loss != nil && r.Loss.Offset >= r.StableBytes {
+		return
+	}
+	if r.Loss = a.t.Loss(rest); r.Loss == nil {
+		// What is lost shows only together with what stands before.
+		r.Loss = &tokenizer.Loss{Offset: r.StableBytes, Reason: "the tokens after the stable ones do not spell the text"}
+		return
+	}
+	r.Loss.Offset += r.StableBytes
+	r.Loss.Reason += fmt.Sprintf(", counted from byte %d", r.StableBytes)
 }
 
 // extensions is the range of tokens that begin with rest and are longer.

@@ -363,9 +363,9 @@ var raceEnabled bool
 // bytes and other places of the text.
 func TestRealCuts(t *testing.T) {
 	tok := realTokenizer(t)
-	size := 200_000
+	size := 60_000
 	if testing.Short() || raceEnabled {
-		size = 10_000
+		size = 4_000
 	}
 	text := realText(t, size)
 	const workers, promptBytes, continuations = 4, 96, 20

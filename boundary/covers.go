@@ -1,6 +1,8 @@
 package boundary
 
 import (
+	"bytes"
+	"iter"
 	"slices"
 
 	"github.com/unfray/unfray/vocab"
@@ -13,33 +15,140 @@ type Cover struct {
 	Text []byte     // their bytes; begins with the pending bytes
 }
 
-// Covers lists the first limit covers, the trunk first, and counts them all.
-// The work grows with the number of tokens that begin with the last bytes:
-// tens of thousands after a lone blank.
+// coverWork bounds the trials of one count or list, a few milliseconds.
+const coverWork = 1 << 16
+
+// Covers lists the first limit covers, the trunk first, and counts them all, as
+// [Report.Count] does.
 func (r *Report) Covers(limit int) (list []Cover, total int) {
-	if len(r.Pending) == 0 {
-		return nil, 0
+	total, _ = r.Count()
+	if limit <= 0 {
+		return nil, total
 	}
-	c := newCanon(r.tok, len(r.tok.Decode(nil, r.fixed))+len(r.Pending))
-	path := slices.Clone(r.fixed)
-	add := func(tokens []vocab.ID, last ...vocab.ID) {
-		path = append(append(path[:len(r.fixed)], tokens...), last...)
-		if !c.canonical(path) {
-			return
-		}
-		total++
-		if len(list) < limit {
-			ids := slices.Clone(path[len(r.fixed):])
-			list = append(list, Cover{IDs: ids, Text: r.tok.Decode(nil, ids)})
-		}
-	}
-	for _, b := range r.Branches {
-		if len(b.Rest) == 0 {
-			add(b.Path)
-		}
-		for id := range b.Extensions(r.tok.Vocab()) {
-			add(b.Path, id)
+	for c := range r.All() {
+		if list = append(list, c); len(list) == limit {
+			break
 		}
 	}
 	return list, total
+}
+
+// All lists the covers, the trunk first, then by branch and in byte order of
+// the last token. Each is found when it is asked for: after a lone blank tens of
+// thousands of tokens may follow.
+func (r *Report) All() iter.Seq[Cover] {
+	return func(yield func(Cover) bool) {
+		r.each(func(b *Branch, id vocab.ID) bool {
+			ids := slices.Clone(b.Path)
+			if id != vocab.None {
+				ids = append(ids, id)
+			}
+			c := Cover{IDs: ids}
+			for _, id := range ids {
+				c.Text = append(c.Text, r.a.v.Bytes(id)...)
+			}
+			return yield(c)
+		})
+	}
+}
+
+// each calls f with each cover: a branch and the token after it, None if the
+// branch is itself one.
+func (r *Report) each(f func(b *Branch, id vocab.ID) bool) {
+	if len(r.Pending) == 0 {
+		return
+	}
+	for i := range r.Branches {
+		b := &r.Branches[i]
+		if len(b.Rest) == 0 {
+			if !f(b, vocab.None) {
+				return
+			}
+			continue
+		}
+		for id := range b.Extensions(r.a.v) {
+			if r.follows(b, id) && !f(b, id) {
+				return
+			}
+		}
+	}
+}
+
+// IsCover reports whether a path is one of the covers.
+func (r *Report) IsCover(path []vocab.ID) bool {
+	if len(r.Pending) == 0 || len(path) == 0 {
+		return false
+	}
+	last := path[len(path)-1]
+	for i := range r.Branches {
+		b := &r.Branches[i]
+		if len(b.Rest) == 0 {
+			if slices.Equal(path, b.Path) {
+				return true
+			}
+			continue
+		}
+		token := r.a.v.Bytes(last)
+		if slices.Equal(path[:len(path)-1], b.Path) && len(token) > len(b.Rest) && bytes.HasPrefix(token, b.Rest) && r.follows(b, last) {
+			return true
+		}
+	}
+	return false
+}
+
+// follows reports whether a token that begins with the branch's rest makes a
+// cover of its path.
+func (r *Report) follows(b *Branch, id vocab.ID) bool {
+	a := r.a
+	if b.Added {
+		return a.v.Kind(id) == vocab.UserDefined
+	}
+	for _, w := range b.ways {
+		if a.joins(&a.readings[w.reading], w.p, b.last, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// Count counts the covers. Where that would take longer than some milliseconds
+// it stops counting, and n is the number found until then: there are at least as
+// many. exact says that n is all there are.
+func (r *Report) Count() (n int, exact bool) {
+	if len(r.Pending) == 0 || len(r.Branches) == 0 {
+		return 0, true
+	}
+	a := r.a
+	a.work = coverWork
+	// Short ranges first: long ones are what takes time.
+	order := make([]*Branch, len(r.Branches))
+	for i := range order {
+		order[i] = &r.Branches[i]
+	}
+	size := func(b *Branch) int {
+		if len(b.Rest) == 0 {
+			return 0
+		}
+		return extensions(a.v, b.Rest).Len()
+	}
+	slices.SortStableFunc(order, func(b, c *Branch) int { return size(b) - size(c) })
+	for _, b := range order {
+		if len(b.Rest) == 0 {
+			n++
+			continue
+		}
+		if k, ok := a.countHeads(b); ok {
+			n += k
+			continue
+		}
+		for id := range b.Extensions(a.v) {
+			if a.work <= 0 {
+				return n, false
+			}
+			if r.follows(b, id) {
+				n++
+			}
+		}
+	}
+	return n, true
 }

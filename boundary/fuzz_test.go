@@ -5,31 +5,36 @@ import (
 	"testing"
 
 	"github.com/unfray/unfray/boundary"
-	"github.com/unfray/unfray/internal/gguf/gguftest"
 	"github.com/unfray/unfray/tokenizer"
-	"github.com/unfray/unfray/tokenizer/tokenizertest"
 )
 
-// FuzzAnalyze continues any text with any other: no stable token changes, and
-// the cover taken is one the branches allow.
-func FuzzAnalyze(f *testing.F) {
-	r := rand.New(rand.NewPCG(9, 9))
-	alphabet := []string{"a", "b", " ", "\n", "'", "s", "r", "e", "1", "é", "\u2003", "<"}
-	toks := []*tokenizer.Tokenizer{
-		tokenizertest.BPE(f, gguftest.BPE{Merges: randomMerges(r, alphabet, 60)}),
-		tokenizertest.BPE(f, gguftest.BPE{Pre: "smollm", Merges: randomMerges(r, alphabet, 60, "<a>"), Added: []string{"<a>"}}),
+// FuzzStable continues any text with any other, in a toy of each family: no
+// stable token changes, the cover taken is one of the report's, and a text that
+// grew has the report of one made at once.
+func FuzzStable(f *testing.F) {
+	var toks []*tokenizer.Tokenizer
+	for i, fam := range families() {
+		r := rand.New(rand.NewPCG(9, uint64(i)))
+		toks = append(toks, fam.open(f, r, fam.alphabet))
 	}
 	for _, seed := range [][2]string{
-		{"const userNa", "me"}, {"a  ", "b"}, {"a \n", "\n"}, {"it'", "s"}, {"'r", "e"}, {"12", "3"},
-		{"x\xe2\x80", "\x83"}, {"\xf0\x9f", "\x98\x80"}, {"<a", ">"}, {"", "a"}, {"\x00", "\xff"},
+		{"const userNa", "me"}, {"a  ", "b"}, {"a \n", "\n"}, {"it'", "s"}, {"'r", "e"}, {"12", "3"}, {"e", "\u0327\u0301"},
+		{"x\xe2\x80", "\x83"}, {"\xf0\x9f", "\x98\x80"}, {"<a", ">"}, {"", "a"}, {"\x00", "\xff"}, {"ab a", "ba ▁"},
 	} {
 		f.Add([]byte(seed[0]), []byte(seed[1]))
 	}
 	f.Fuzz(func(t *testing.T, text, s []byte) {
-		for _, tok := range toks {
+		for i, tok := range toks {
 			rep := boundary.Analyze(tok, text)
-			if err := checkContinuation(tok, rep, text, s, nil, nil); err != nil {
-				t.Error(err)
+			if _, err := check(tok, rep, text, s); err != nil {
+				t.Errorf("family %d: %v", i, err)
+			}
+			x := tok.NewText(false)
+			x.Append(text[:len(text)/2])
+			boundary.Stable(x)
+			x.Append(text[len(text)/2:])
+			if n, b := boundary.Stable(x); n != rep.Stable || b != rep.StableBytes {
+				t.Errorf("family %d, text %q: grown, %d tokens and %d bytes are stable; at once %d and %d", i, text, n, b, rep.Stable, rep.StableBytes)
 			}
 			if len(text) < 64 {
 				rep.Covers(4)

@@ -6,51 +6,81 @@ import (
 	"github.com/unfray/unfray/vocab"
 )
 
-// prefixEncoder tokenizes several prefixes of one pretoken that end near its
-// end. In a long pretoken it encodes the shared beginning once and joins a
-// window at the end to it. The joined sequence is the canonical one exactly if
-// the pair of tokens at the seam is, for a sequence is canonical iff each of
-// its adjacent pairs is.
-type prefixEncoder struct {
-	c     *canon
-	piece []byte
-	ids   []vocab.ID // tokenization of the whole piece, if it is long
-	ends  []int      // byte offset in piece at which each of ids ends
-}
-
 // windowBytes is how much of a long pretoken is encoded anew for each prefix.
 // A few times the usual token length keeps the seam away from what moves.
 const windowBytes = 256
 
-func newPrefixEncoder(c *canon, piece []byte) *prefixEncoder {
-	e := &prefixEncoder{c: c, piece: piece}
-	if len(piece) <= 2*windowBytes {
-		return e
-	}
-	e.ids = c.t.EncodePiece(nil, piece)
-	e.ends = make([]int, len(e.ids))
+// loadLong finds the tokens of a long open pretoken.
+func (a *analysis) loadLong(rd *reading) {
+	rd.long = true
+	rd.ids = a.merged(rd.ids, a.tail.Text[rd.Open:rd.Until])
 	at := 0
-	for i, id := range e.ids {
-		at += len(c.t.Vocab().Bytes(id))
-		e.ends[i] = at
+	for _, id := range rd.ids[rd.closed:] {
+		at += len(a.v.Bytes(id))
+		rd.ends = append(rd.ends, at)
 	}
-	return e
 }
 
-// encode appends the tokenization of piece[:p] to dst.
-func (e *prefixEncoder) encode(dst []vocab.ID, p int) []vocab.ID {
-	if e.ids == nil || p <= windowBytes {
-		return e.c.t.EncodePiece(dst, e.piece[:p])
+// pathTo gives the tokens up to byte p of the tail, in the reading's open
+// pretoken: the first shared of rd.ids and then own, which is valid until the
+// next call. The pretoken goes on after p.
+//
+// In a long pretoken only a window before p is encoded. What is put together so
+// is the canonical sequence exactly if the tokens at the seam are apart, for
+// then each adjacent pair is.
+func (a *analysis) pathTo(rd *reading, p int) (shared int, own []vocab.ID) {
+	open := a.tail.Text[rd.Open:p]
+	a.path = a.path[:0]
+	if rd.long && p == rd.Until {
+		return len(rd.ids), nil
 	}
-	// The seam goes after the last token that ends a window before p; if the
-	// pair there is not canonical, further to the left.
-	seam, _ := slices.BinarySearch(e.ends, p-windowBytes)
+	if !rd.long || len(open) <= windowBytes || !a.t.Pairwise() {
+		a.path = a.merged(a.path, open)
+		return rd.closed, a.path
+	}
+	seam, _ := slices.BinarySearch(rd.ends, len(open)-windowBytes)
 	for tries := 0; seam > 0 && tries < 16; tries++ {
-		window := e.c.t.EncodePiece(nil, e.piece[e.ends[seam-1]:p])
-		if e.c.apart(e.ids[seam-1], window[0]) {
-			return append(append(dst, e.ids[:seam]...), window...)
+		a.path = a.merged(a.path[:0], open[rd.ends[seam-1]:])
+		if a.t.Apart(rd.ids[rd.closed+seam-1], a.path[0]) {
+			return rd.closed + seam, a.path
 		}
 		seam--
 	}
-	return e.c.t.EncodePiece(dst, e.piece[:p])
+	a.path = a.merged(a.path[:0], open)
+	return rd.closed, a.path
+}
+
+// pathToEnd gives the tokens of the reading if its last pretoken ends there, as
+// pathTo does.
+func (a *analysis) pathToEnd(rd *reading) (shared int, own []vocab.ID) {
+	if rd.long {
+		return len(rd.ids), nil
+	}
+	a.path = a.t.EncodePiece(a.path[:0], a.tail.Text[rd.Open:rd.Until])
+	return rd.closed, a.path
+}
+
+// separators are bytes that hardly any token holds: UTF-8 has none of them.
+const separators = "\xff\xfe\xc0\xc1\xf5\x00"
+
+// merged appends the tokens that the beginning of a longer pretoken has if one
+// of them ends where it does. They differ from those of the piece alone if that
+// is a token which comes from no merge, or an added token.
+func (a *analysis) merged(dst []vocab.ID, piece []byte) []vocab.ID {
+	n := len(dst)
+	dst = a.t.EncodePiece(dst, piece)
+	if len(dst)-n != 1 || len(piece) == 1 {
+		return dst
+	}
+	for i := range len(separators) {
+		a.piece = append(append(a.piece[:0], piece...), separators[i])
+		dst = a.t.EncodePiece(dst[:n], a.piece)
+		at := 0
+		for k, id := range dst[n:] {
+			if at += len(a.v.Bytes(id)); at == len(piece) {
+				return dst[:n+k+1]
+			}
+		}
+	}
+	return a.t.EncodePiece(dst[:n], piece)
 }

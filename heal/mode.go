@@ -63,8 +63,11 @@ const (
 	// CodeUnproved: the vocabulary is of a kind in which less can be proved, so
 	// more was rolled back; the mask goes by bytes alone.
 	CodeUnproved = "boundary_unproved"
-	// CodeLossy: the prompt has bytes that no token stands for, so its tokens
-	// do not give it back and it was not healed.
+	// CodeLossy: the prompt's last bytes are not what its last tokens spell,
+	// because no token stands for them or a normalizer rewrote them. What is
+	// rolled back could not be produced again, so the prompt was not healed. A
+	// loss further to the front does no harm: generation goes on after the
+	// prompt.
 	CodeLossy = "prompt_lossy"
 	// CodeMaskEmpty: no token of the vocabulary can continue the replay.
 	CodeMaskEmpty = "mask_empty"

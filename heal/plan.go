@@ -1,6 +1,7 @@
 package heal
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/unfray/unfray/boundary"
@@ -26,13 +27,14 @@ type Plan struct {
 	// Notes says what was done in another way than asked.
 	Notes []Note
 
+	tok   *tokenizer.Tokenizer
 	vocab *vocab.Vocab
 }
 
 // New plans the healing of a prompt. The IDs must be in t's vocabulary; a BOS
 // token is one of them. New does not keep or change ids.
 func New(t *tokenizer.Tokenizer, ids []vocab.ID, mode Mode) *Plan {
-	p := &Plan{Mode: mode, Prompt: slices.Clone(ids), vocab: t.Vocab()}
+	p := &Plan{Mode: mode, Prompt: slices.Clone(ids), tok: t, vocab: t.Vocab()}
 	switch mode {
 	case Off:
 	case Last:
@@ -89,6 +91,9 @@ func (p *Plan) planLast() {
 func (p *Plan) planStable(t *tokenizer.Tokenizer) {
 	r, canonical := boundary.AnalyzeIDs(t, p.Prompt)
 	switch {
+	case r.Loss != nil:
+		p.Mode = Off
+		p.note(CodeLossy, "the prompt's last bytes cannot be produced again: "+r.Loss.Reason+"; the prompt was left as it is")
 	case !canonical:
 		p.planBytes(r, Note{CodeNotCanonical, "the prompt's token IDs are not the tokenizer's own tokenization of their text; the bytes rolled back may be produced again by any tokens"})
 	case len(r.Pending) == 0:
@@ -114,13 +119,23 @@ func (p *Plan) planStable(t *tokenizer.Tokenizer) {
 	}
 }
 
-// planBytes rolls back to the last of the caller's own tokens that ends in the
-// stable text. The pending bytes may be produced by any tokens.
+// planBytes rolls back to the last of the caller's own tokens that ends before
+// the pending bytes. These may be produced by any tokens.
 func (p *Plan) planBytes(r *boundary.Report, why Note) {
+	var theirs []byte
+	for _, id := range p.Prompt {
+		theirs = append(theirs, p.vocab.Bytes(id)...)
+	}
+	pending := r.Pending
+	if !bytes.HasSuffix(theirs, pending) {
+		// They need not have the space that the vocabulary puts before a text.
+		pending = pending[r.Prefix:]
+	}
+	stable := len(theirs) - len(pending)
 	keep, at := 0, 0
 	for keep < len(p.Prompt) {
 		n := len(p.vocab.Bytes(p.Prompt[keep]))
-		if at+n > r.StableBytes {
+		if at+n > stable {
 			break
 		}
 		at += n

@@ -94,7 +94,9 @@ func (s *Session) maskBranches() {
 			continue
 		}
 		for id := range b.Extensions(v) {
-			s.mask.Set(id)
+			if b.Joins(s.plan.tok, id) {
+				s.mask.Set(id)
+			}
 		}
 	}
 }

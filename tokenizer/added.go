@@ -122,6 +122,23 @@ func (m *matcher) mark(text []byte) {
 	}
 }
 
+// overlaps reports whether a token of m holds one of other, or ends with what
+// one of other begins with.
+func (m *matcher) overlaps(other *matcher) bool {
+	for _, t := range m.tokens {
+		for i := range t.text {
+			if _, found := other.longest(t.text, i, len(t.text)); found {
+				return true
+			}
+			k, _ := slices.BinarySearchFunc(other.tokens, t.text[i:], func(a addedToken, b []byte) int { return bytes.Compare(a.text, b) })
+			if k < len(other.tokens) && bytes.HasPrefix(other.tokens[k].text, t.text[i:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // empty reports whether there is nothing to find.
 func (m *matcher) empty() bool { return len(m.tokens) == 0 }
 

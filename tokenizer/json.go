@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/unfray/unfray/tokenizer/internal/bpe"
 	"github.com/unfray/unfray/tokenizer/internal/hfjson"
@@ -25,6 +26,7 @@ type jsonReader struct {
 	whole     bool // there is no pre-tokenizer
 	byteLevel bool // tokens are spelt in GPT-2's alphabet
 	meta      bool // spaces are written ▁ when the model sees the text
+	metaLate  bool // the pre-tokenizer writes them, not the normalizer
 }
 
 // fromJSON makes the tokenizer that a tokenizer.json declares.
@@ -90,64 +92,48 @@ func (r *jsonReader) makeNormalizer() error {
 	return nil
 }
 
-// readSplitter translates the pre-tokenizers. Where the normalizer has written
-// ▁ for spaces, which stay spaces here, a pattern that looks for a space finds
-// none.
+// readSplitter translates the pre-tokenizers.
 func (r *jsonReader) readSplitter() error {
+	if err := r.checkSpaces(); err != nil {
+		return err
+	}
 	var steps []split.Step
-	for _, s := range r.file.PreTokenizer {
+	all := r.file.PreTokenizer
+	for i, s := range all {
 		step := split.Step{
 			Type: s.Type, Pattern: s.Pattern, Regex: s.Regex, Behavior: s.Behavior, Invert: s.Invert,
 			UseRegex: s.ByteLevel.UseRegex, Individual: s.Individual, Split: s.Metaspace.Split,
 			Delimiter: s.Delimiter, Length: s.Length,
 		}
-		prefix := prefixNever
+		var err error
 		switch s.Type {
 		case "ByteLevel":
 			r.byteLevel = true
 			if s.ByteLevel.AddPrefixSpace {
-				prefix = prefixSegments
+				err = r.addPrefix(s, prefixSegments, steps)
 			}
 		case "Metaspace":
-			if s.Metaspace.Replacement != '▁' {
-				return s.Refuse("Metaspace with %q; supported is ▁", s.Metaspace.Replacement)
-			}
-			if !r.meta {
-				// It takes a ▁ in the text for a space that it wrote itself.
-				r.steps = append(r.steps, normalize.Step{Type: "Replace", Pattern: metaSpace, Content: " "})
-				if err := r.makeNormalizer(); err != nil {
-					return err
-				}
-			}
-			r.meta = true
-			switch s.Metaspace.PrependScheme {
-			case "always":
-				prefix = prefixSegments
-			case "first":
-				prefix = prefixFirst
-			}
+			steps, err = r.readMetaspace(s, steps)
 		case "Split":
 			if !r.meta {
 				break
 			}
 			switch {
-			case !s.Regex && s.Pattern == " ":
-				continue
+			case !s.Regex && s.Pattern == " " && !s.Invert:
+				continue // it finds none
 			case !s.Regex && s.Pattern == metaSpace:
 				step.Pattern = " "
 			default:
 				return s.Refuse("Split by %q after spaces have become ▁", s.Pattern)
 			}
 		case "Whitespace", "WhitespaceSplit", "BertPreTokenizer", "CharDelimiterSplit":
-			if r.meta {
+			words := s.Type == "WhitespaceSplit" && i+1 < len(all) && all[i+1].Type == "Metaspace"
+			if r.meta && !words {
 				return s.Refuse("%s after spaces have become ▁", s.Type)
 			}
 		}
-		if prefix != prefixNever {
-			if r.t.prefix.when != prefixNever {
-				return s.Refuse("a second component that puts a space before the text")
-			}
-			r.t.prefix = prefixRule{when: prefix, unlessSpace: true}
+		if err != nil {
+			return err
 		}
 		steps = append(steps, step)
 	}
@@ -161,6 +147,109 @@ func (r *jsonReader) readSplitter() error {
 	}
 	r.t.split = sp
 	return nil
+}
+
+// checkSpaces refuses a normalizer that writes ▁ but leaves spaces beside them:
+// both are spaces here. A Metaspace would make them the same.
+func (r *jsonReader) checkSpaces() error {
+	if !r.meta || slices.ContainsFunc(r.file.PreTokenizer, func(s hfjson.PreTokenizerStep) bool { return s.Type == "Metaspace" }) {
+		return nil
+	}
+	spaces := true
+	for _, s := range r.steps {
+		switch s.Type {
+		case "NFKC", "NFKD", "Nmt", "Precompiled", "BertNormalizer":
+			spaces = true
+		case "Prepend", "Replace":
+			if s.Pattern == " " && !s.Regex {
+				spaces = false
+			}
+			spaces = spaces || strings.Contains(s.Content, " ")
+		}
+	}
+	if spaces {
+		return r.file.Normalizer[0].Refuse("a normalizer that writes ▁ but leaves spaces in the text")
+	}
+	return nil
+}
+
+// addPrefix has a pre-tokenizer put a space before the text. It would put it
+// before each of the pretokens that the steps before it make.
+func (r *jsonReader) addPrefix(s hfjson.PreTokenizerStep, when prefixWhen, before []split.Step) error {
+	switch {
+	case r.t.prefix.when != prefixNever:
+		return s.Refuse("a second component that puts a space before the text")
+	case slices.ContainsFunc(before, split.Step.Cuts):
+		return s.Refuse("%s that puts a space before each of the pretokens of another pre-tokenizer", s.Type)
+	}
+	r.t.prefix = prefixRule{when: when, unlessSpace: true}
+	return nil
+}
+
+// readMetaspace gives the steps that are left to do before a Metaspace.
+func (r *jsonReader) readMetaspace(s hfjson.PreTokenizerStep, before []split.Step) ([]split.Step, error) {
+	if s.Metaspace.Replacement != '▁' {
+		return nil, s.Refuse("Metaspace with %q; supported is ▁", s.Metaspace.Replacement)
+	}
+	scheme := s.Metaspace.PrependScheme
+	words := len(before) == 1 && before[0].Type == "WhitespaceSplit" && scheme == "always" && s.Metaspace.Split
+	if words {
+		// Each word begins with a ▁, which white space is as good for. A ▁ in
+		// the text begins one, too.
+		before = nil
+		r.steps = append(r.steps,
+			normalize.Step{Type: "Replace", Regex: true, Pattern: `\s+`, Content: " "},
+			normalize.Step{Type: "Strip", Left: true, Right: true},
+			normalize.Step{Type: "Replace", Pattern: " " + metaSpace, Content: metaSpace})
+		for _, a := range r.file.AddedTokens {
+			if a.Normalized {
+				return nil, a.Refuse("the added token %q, which is looked for in normalized text, and WhitespaceSplit before Metaspace", a.Content)
+			}
+		}
+	}
+	for _, step := range before {
+		if step.Cuts() && !slices.Contains([]string{"Digits", "Punctuation", "FixedLength", "Metaspace"}, step.Type) {
+			return nil, s.Refuse("Metaspace after %s, which tells a space from the ▁ that it becomes", step.Type)
+		}
+	}
+	if !r.meta || words {
+		// It takes a ▁ in the text for a space that it wrote itself.
+		r.steps = append(r.steps, normalize.Step{Type: "Replace", Pattern: metaSpace, Content: " "})
+		if err := r.makeNormalizer(); err != nil {
+			return nil, err
+		}
+		r.metaLate = true
+	}
+	r.meta = true
+	switch scheme {
+	case "always":
+		return before, r.addPrefix(s, prefixSegments, before)
+	case "first":
+		for _, step := range r.file.Normalizer {
+			if mayDropFirst(step) {
+				return nil, s.Refuse(`Metaspace with prepend_scheme "first" after the normalizer %s, which may drop the first character`, step.Type)
+			}
+		}
+		return before, r.addPrefix(s, prefixFirst, before)
+	}
+	return before, nil
+}
+
+// mayDropFirst reports whether a normalizer may leave out the first character
+// of a text so that the reference takes the next one for one that stands
+// further on.
+func mayDropFirst(s hfjson.NormalizerStep) bool {
+	switch s.Type {
+	case "Strip":
+		return s.Left
+	case "StripAccents", "Nmt":
+		return true
+	case "BertNormalizer":
+		return s.CleanText || s.StripAccents
+	case "Replace":
+		return s.Content == ""
+	}
+	return false
 }
 
 // readDecoder finds what decoding does beyond putting bytes together.
@@ -274,20 +363,29 @@ func (r *jsonReader) readModel() error {
 	case "BPE":
 		err = r.readBPE(unknown)
 	case "Unigram":
+		if r.byteLevel {
+			return m.Refuse("a Unigram model of a vocabulary in GPT-2's alphabet")
+		}
 		var u *unigram.Model
 		if u, err = unigram.New(unigram.Config{Vocab: v, Scores: m.Scores, Unknown: unknown, ByteFallback: m.ByteFallback, FuseUnknown: true}); err == nil {
 			r.t.model, r.t.kind = &unigramModel{u, unknown}, kindUnigram
 		}
 	case "WordPiece":
+		if r.byteLevel {
+			return m.Refuse("a WordPiece model of a vocabulary in GPT-2's alphabet")
+		}
 		var w *wordpiece.Model
 		if w, err = wordpiece.New(wordpiece.Config{Vocab: v, Prefix: m.ContinuingSubwordPrefix, MaxChars: m.MaxInputCharsPerWord, Unknown: unknown}); err == nil {
-			r.t.model, r.t.kind = &wordpieceModel{w, r.t.split.Keeps, unknown}, kindWordPiece
+			r.t.model, r.t.kind = &wordpieceModel{w}, kindWordPiece
 		}
 	default:
 		return m.Refuse("the model %s; supported are BPE, Unigram and WordPiece", m.Type)
 	}
 	if err != nil {
 		return fmt.Errorf("tokenizer: model: %w", err)
+	}
+	if split.Drops(r.t.split) {
+		r.t.model = &droppingModel{r.t.model, r.t.split.Keeps}
 	}
 	return nil
 }
@@ -357,8 +455,10 @@ func (r *jsonReader) readAdded() error {
 			if k == 0 && a.Special {
 				continue
 			}
-			if a.Normalized && r.t.norm != nil {
-				t.text = r.t.norm.Append(nil, []byte(a.Content))
+			if a.Normalized {
+				if r.t.norm != nil {
+					t.text = r.t.norm.Append(nil, []byte(a.Content))
+				}
 				if r.t.prefix.early {
 					t.text = append([]byte(dummyPrefix), t.text...)
 				}
@@ -373,11 +473,24 @@ func (r *jsonReader) readAdded() error {
 		order = longestFirst
 	}
 	for k, set := range []*addedTokens{&r.t.plain, &r.t.all} {
+		if r.t.norm == nil && !compete(sets[k].raw, sets[k].normalized) {
+			sets[k].raw, sets[k].normalized = append(sets[k].raw, sets[k].normalized...), nil
+		}
 		set.raw = newAddedMatcher(sets[k].raw, order)
 		set.normalized = newAddedMatcher(sets[k].normalized, order)
-		set.normalized.marksSpace = r.meta
+		set.normalized.marksSpace = r.meta && !r.metaLate
 	}
 	return nil
+}
+
+// compete reports whether it may matter that first are looked for before then:
+// if two of them overlap or any looks at its surroundings.
+func compete(first, then []addedToken) bool {
+	if len(first) == 0 || len(then) == 0 {
+		return false
+	}
+	a, b := newAddedMatcher(first, leftmostLongest), newAddedMatcher(then, leftmostLongest)
+	return a.flagged || b.flagged || a.overlaps(b) || b.overlaps(a)
 }
 
 // readTemplate finds the control tokens that stand around a single text.

@@ -121,24 +121,17 @@ func (m *unigramModel) lacks(t *Tokenizer, text []byte, s *scratch) int {
 	return firstUnknown(t, text, m.unknown, s)
 }
 
-type wordpieceModel struct {
-	*wordpiece.Model
-	keeps   func(piece []byte) bool
-	unknown vocab.ID
-}
+type wordpieceModel struct{ *wordpiece.Model }
 
 func (m *wordpieceModel) appendPieces(dst []vocab.ID, text []byte, from int, ends []int, s *scratch) []vocab.ID {
 	for _, end := range ends {
-		dst = m.appendPiece(dst, text[from:end], s)
+		dst = m.AppendPiece(dst, text[from:end], &s.wordpiece)
 		from = end
 	}
 	return dst
 }
 
 func (m *wordpieceModel) appendPiece(dst []vocab.ID, piece []byte, s *scratch) []vocab.ID {
-	if !m.keeps(piece) {
-		return dst
-	}
 	return m.AppendPiece(dst, piece, &s.wordpiece)
 }
 
@@ -156,4 +149,48 @@ func (m *wordpieceModel) lacks(_ *Tokenizer, text []byte, _ *scratch) int {
 		return -1
 	}
 	return 0
+}
+
+// droppingModel is a model behind a splitter that does not keep all pretokens.
+type droppingModel struct {
+	model
+	keeps func(piece []byte) bool
+}
+
+func (m *droppingModel) appendPieces(dst []vocab.ID, text []byte, from int, ends []int, s *scratch) []vocab.ID {
+	first, start := 0, from // of the pretokens kept since the last that was not
+	for i, end := range ends {
+		if !m.keeps(text[from:end]) {
+			dst = m.model.appendPieces(dst, text, start, ends[first:i], s)
+			first, start = i+1, end
+		}
+		from = end
+	}
+	return m.model.appendPieces(dst, text, start, ends[first:], s)
+}
+
+func (m *droppingModel) appendPiece(dst []vocab.ID, piece []byte, s *scratch) []vocab.ID {
+	if !m.keeps(piece) {
+		return dst
+	}
+	return m.model.appendPiece(dst, piece, s)
+}
+
+func (m *droppingModel) opaque() string {
+	if why := m.model.opaque(); why != "" {
+		return why
+	}
+	return "the pre-tokenizer drops parts of the text, which then have no tokens"
+}
+
+func (m *droppingModel) lacks(t *Tokenizer, text []byte, s *scratch) int {
+	lost := m.model.lacks(t, text, s)
+	for from := 0; from < len(text) && (lost < 0 || from < lost); {
+		n := t.split.Scan(s.ends[:1], text, from)
+		if !m.keeps(text[from:s.ends[0]]) {
+			return from
+		}
+		from = s.ends[n-1]
+	}
+	return lost
 }

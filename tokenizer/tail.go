@@ -197,7 +197,7 @@ func (b *tailBuilder) openStarts(rest []byte, pos position) ([]openStart, bool) 
 			at -= len(dummyPrefix)
 		}
 		_, inner := b.set.normalized.openStarts(norm)
-		if len(inner) > 0 && !same {
+		if len(inner) > 0 && !same || b.rewrittenStarts(seg, pos) {
 			return nil, false
 		}
 		for _, o := range inner {
@@ -216,6 +216,24 @@ func (b *tailBuilder) openStarts(rest []byte, pos position) ([]openStart, bool) 
 		}
 	}
 	return starts, true
+}
+
+// rewrittenStarts reports whether what follows may complete an added token once
+// the normalizer has rewritten the end of a segment: half a ▁ becomes a space.
+func (b *tailBuilder) rewrittenStarts(seg []byte, pos position) bool {
+	if b.t.norm == nil {
+		return false
+	}
+	q := b.t.norm.Settled(seg)
+	if q == len(seg) {
+		return false
+	}
+	norm := b.t.norm.Append(nil, seg[:q])
+	if b.t.prefix.early && b.t.prefix.applies(norm, pos) {
+		norm = slices.Concat([]byte(dummyPrefix), norm)
+	}
+	_, inner := b.set.normalized.openStarts(norm)
+	return slices.ContainsFunc(inner, func(o openStart) bool { return !o.whole })
 }
 
 // add adds a reading unless it is there. Until build ends only the length of

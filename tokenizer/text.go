@@ -15,7 +15,6 @@ import (
 type Text struct {
 	t   *Tokenizer
 	set *addedTokens
-	pos position // of the text's start
 
 	text  []byte
 	ids   []vocab.ID // up to settled, then those of the rest

@@ -22,6 +22,7 @@ type boundaryView struct {
 	Pending      exactText   `json:"pending"`
 	Covers       []coverView `json:"covers"`
 	CoversTotal  int         `json:"covers_total"`
+	AtLeast      bool        `json:"covers_at_least,omitempty"` // there may be more than CoversTotal
 	Reason       string      `json:"reason"`
 }
 
@@ -31,104 +32,120 @@ type coverView struct {
 	exactText
 }
 
+// boundaryFlags are those of the command boundary.
+type boundaryFlags struct {
+	path                   string
+	special, asJSON, jsonl bool
+	covers                 int
+}
+
 func newBoundary() *cobra.Command {
-	var path string
-	var special, asJSON, jsonl bool
-	var covers int
+	var b boundaryFlags
 	cmd := &cobra.Command{
 		Use:   "boundary [-t TOKENIZER] [TEXT]",
 		Short: "Show which tokens of a prompt may still change, and why",
+		Long: `Show the end of a prompt cut into its tokens. What follows the double bar, and is
+marked by ~, may still change when more text follows; what stands before it is
+proved to stay. Spaces are drawn as ·, tabs as →, newlines as ↵. NO_COLOR turns
+colours off, COLUMNS sets the width.`,
 		Example: `  unfray boundary 'const userNa'
-  unfray boundary --json 'The link is <a href="https:'`,
+  unfray boundary -t o200k_base.tiktoken --json 'The link is <a href="https:'`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
-	addTokenizerFlag(f, &path)
-	f.BoolVar(&special, "special", false, "text that spells a control token becomes that token")
-	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
-	f.BoolVar(&jsonl, "jsonl", false, `read {"text"} a line, print a report a line`)
-	f.IntVar(&covers, "covers", 16, "list at most this many covers")
+	addTokenizerFlag(f, &b.path)
+	f.BoolVar(&b.special, "special", false, "text that spells a control token becomes that token")
+	f.BoolVar(&b.asJSON, "json", false, "print the report as JSON")
+	f.BoolVar(&b.jsonl, "jsonl", false, `read {"text"} a line, print a report a line`)
+	f.IntVar(&b.covers, "covers", 16, "list at most this many covers")
 	cmd.MarkFlagsMutuallyExclusive("json", "jsonl")
-	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
-		if covers < 0 {
-			return usageError("--covers must not be negative")
-		}
-		t, err := openTokenizer(path)
-		if err != nil {
-			return err
-		}
-		analyze := boundary.Analyze
-		if special {
-			analyze = boundary.AnalyzeSpecial
-		}
-		out := cmd.OutOrStdout()
-		if jsonl {
-			return eachText(cmd, args, func(text []byte) error {
-				return writeJSON(out, viewBoundary(t, analyze(t, text), text, covers))
-			})
-		}
-		text, err := textArg(cmd, args)
-		if err != nil {
-			return err
-		}
-		r := analyze(t, text)
-		if asJSON {
-			return writeJSON(out, viewBoundary(t, r, text, covers))
-		}
-		return printBoundary(out, t, r, covers)
-	})
+	cmd.RunE = handler(b.run)
 	return cmd
 }
 
-func viewBoundary(t *tokenizer.Tokenizer, r *boundary.Report, text []byte, limit int) boundaryView {
-	list, total := r.Covers(limit)
+func (b *boundaryFlags) run(cmd *cobra.Command, args []string) error {
+	if b.covers < 0 {
+		return usageError("--covers must not be negative")
+	}
+	t, err := openTokenizer(cmd, b.path)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if b.jsonl {
+		return eachText(cmd, args, func(text []byte) error {
+			return writeJSON(out, b.view(t, text))
+		})
+	}
+	text, err := textArg(cmd, args)
+	if err != nil {
+		return err
+	}
+	if b.asJSON {
+		return writeJSON(out, b.view(t, text))
+	}
+	return b.print(out, t, b.analyze(t, text))
+}
+
+func (b *boundaryFlags) analyze(t *tokenizer.Tokenizer, text []byte) *boundary.Report {
+	if b.special {
+		return boundary.AnalyzeSpecial(t, text)
+	}
+	return boundary.Analyze(t, text)
+}
+
+func (b *boundaryFlags) view(t *tokenizer.Tokenizer, text []byte) boundaryView {
+	r := b.analyze(t, text)
+	ids, ends := t.EncodeEnds(nil, nil, text, b.special)
+	list, _ := r.Covers(b.covers)
+	total, exact := r.Count()
 	views := make([]coverView, 0, len(list))
 	for _, c := range list {
 		views = append(views, coverView{IDs: c.IDs, exactText: newExactText(c.Text)})
 	}
 	return boundaryView{
 		Bytes:        len(text),
-		Tokens:       tokenViews(t, text, r.IDs),
+		Tokens:       tokenViews(t, text, ids, ends),
 		StableTokens: r.Stable,
 		StableBytes:  r.StableBytes,
 		Pending:      newExactText(r.Pending),
 		Covers:       views,
 		CoversTotal:  total,
+		AtLeast:      !exact,
 		Reason:       r.Reason,
 	}
 }
 
-// shownTokens is how many stable tokens printBoundary shows before the moving
-// ones.
-const shownTokens = 12
+// shownLines is how many lines of the picture are drawn: the end of the prompt.
+const shownLines = 6
 
-// printBoundary draws the end of the prompt, with a bar where its stable part
-// ends.
-func printBoundary(w io.Writer, t *tokenizer.Tokenizer, r *boundary.Report, limit int) error {
-	var b strings.Builder
-	from := max(0, r.Stable-shownTokens)
-	if from > 0 {
-		fmt.Fprintf(&b, "… %d tokens … ", from)
+// print draws the end of the prompt and says what its stable part is.
+func (b *boundaryFlags) print(w io.Writer, t *tokenizer.Tokenizer, r *boundary.Report) error {
+	var s strings.Builder
+	if len(r.IDs) > 0 {
+		s.WriteString(newDisplay(w).draw(picture{cells: tokenCells(t, r.IDs, r.Stable), shown: shownLines}))
+		s.WriteByte('\n')
 	}
-	b.WriteString(quoteTokens(t, r.IDs[from:r.Stable]))
-	if r.Stable < len(r.IDs) {
-		b.WriteString(" ‖ " + quoteTokens(t, r.IDs[r.Stable:]))
-	}
-	fmt.Fprintf(&b, "\nstable: %d of %d tokens, %d bytes\n", r.Stable, len(r.IDs), r.StableBytes)
+	fmt.Fprintf(&s, "stable: %d of %s, %s\n", r.Stable, counted(len(r.IDs), "token"), counted(r.StableBytes, "byte"))
 	if len(r.Pending) > 0 {
-		fmt.Fprintf(&b, "pending: %q\n", r.Pending)
+		fmt.Fprintf(&s, "pending: %q\n", r.Pending)
 	}
-	fmt.Fprintf(&b, "why: %s\n", r.Reason)
-	if list, total := r.Covers(limit); total > 0 {
-		fmt.Fprintf(&b, "covers: %d token paths can stand over the pending bytes\n", total)
+	fmt.Fprintf(&s, "why: %s\n", r.Reason)
+	if total, exact := r.Count(); total > 0 {
+		least := ""
+		if !exact {
+			least = "at least "
+		}
+		fmt.Fprintf(&s, "covers: %s%s can stand over the pending bytes\n", least, counted(total, "token path"))
+		list, _ := r.Covers(b.covers)
 		for _, c := range list {
-			fmt.Fprintf(&b, "  %s\n", quoteTokens(t, c.IDs))
+			fmt.Fprintf(&s, "  %s\n", quoteTokens(t, c.IDs))
 		}
 		if total > len(list) {
-			fmt.Fprintf(&b, "  … and %d more\n", total-len(list))
+			fmt.Fprintf(&s, "  … and %d more\n", total-len(list))
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, s.String())
 	return err
 }
 

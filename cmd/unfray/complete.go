@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -198,14 +197,4 @@ func comparisonText(prompt []byte, plain, healed *unfray.Result) string {
 		fmt.Fprintf(&b, "%-9s note: %s\n", "", n.Text)
 	}
 	return b.String()
-}
-
-// isTerminal reports whether w is a terminal.
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -95,12 +95,13 @@ and makes the model produce the dropped bytes again, so that the right
 continuation can happen.`,
 		Example: `  unfray complete 'The capital of France is Par' --compare
   unfray boundary 'const userNa'
+  unfray lint prompts/*.txt
   unfray serve --listen 127.0.0.1:8080`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		newComplete(), newTokenize(), newDetokenize(), newBoundary(),
+		newComplete(), newTokenize(), newDetokenize(), newBoundary(), newLint(),
 		newServe(), newDemo(), newVersion(),
 	)
 	return root

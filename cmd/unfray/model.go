@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
+	"io/fs"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/unfray/unfray"
@@ -95,17 +95,25 @@ func modelPath(flag string) (string, error) {
 }
 
 func addTokenizerFlag(f *pflag.FlagSet, path *string) {
-	f.StringVarP(path, "tokenizer", "t", "", "a .gguf file (default: $"+deps.EnvModel+", else the model of \"make deps\")")
+	f.StringVarP(path, "tokenizer", "t", "", "tokenizer.json, .tiktoken (or NAME=PATH), SentencePiece .model, tekken.json, .gguf, or a folder with one (default: $"+deps.EnvModel+", else the model of \"make deps\")")
 }
 
-// openTokenizer reads a tokenizer by the kind of its file.
-func openTokenizer(path string) (*tokenizer.Tokenizer, error) {
+// openTokenizer reads a tokenizer. What it does in another way than its file
+// declares is said on standard error.
+func openTokenizer(cmd *cobra.Command, path string) (*tokenizer.Tokenizer, error) {
 	path, err := modelPath(path)
 	if err != nil {
 		return nil, err
 	}
-	if !strings.EqualFold(filepath.Ext(path), ".gguf") {
-		return nil, fmt.Errorf("%s: this version reads tokenizers from .gguf files only", path)
+	t, err := tokenizer.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("-t %s: there is no such file or folder", path)
+	case err != nil:
+		return nil, err
 	}
-	return tokenizer.OpenGGUF(path)
+	for _, n := range t.Notes() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "unfray: note: %s: %s\n", path, n.Text)
+	}
+	return t, nil
 }

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -21,37 +25,46 @@ type tokenView struct {
 	End   int `json:"end"`
 }
 
-// tokenViews describes ids, the tokens of text.
-func tokenViews(t *tokenizer.Tokenizer, text []byte, ids []vocab.ID) []tokenView {
+// tokenViews describes ids, the tokens of text, with the places where they end.
+func tokenViews(t *tokenizer.Tokenizer, text []byte, ids []vocab.ID, ends []int) []tokenView {
 	views := make([]tokenView, 0, len(ids))
-	ends := t.Ends(nil, text, ids)
+	before := 0
 	for i, id := range ids {
 		b := t.Vocab().Bytes(id)
-		views = append(views, tokenView{ID: id, exactText: newExactText(b), Start: ends[i] - len(b), End: ends[i]})
+		// Bytes that no token stands for may lie before it. Where the text was
+		// rewritten, it stands for all since the token before.
+		start := before
+		if at := ends[i] - len(b); at > before && bytes.Equal(text[at:ends[i]], b) {
+			start = at
+		}
+		views = append(views, tokenView{ID: id, exactText: newExactText(b), Start: start, End: ends[i]})
+		before = ends[i]
 	}
 	return views
 }
 
 func newTokenize() *cobra.Command {
 	var path string
-	var special, asJSON, count, jsonl bool
+	var special, asJSON, count, jsonl, show bool
 	cmd := &cobra.Command{
 		Use:   "tokenize [-t TOKENIZER] [TEXT]",
 		Short: "Print the token IDs of a text",
 		Example: `  unfray tokenize 'The capital of France is Par'
+  unfray tokenize -t o200k_base.tiktoken --show 'const userName = 1;'
   unfray tokenize -t model.gguf --json 'const userNa'
-  unfray tokenize --count - < README.md`,
+  unfray tokenize -t ./Qwen3-0.6B --count - < README.md`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
 	addTokenizerFlag(f, &path)
 	f.BoolVar(&special, "special", false, "text that spells a control token becomes that token")
+	f.BoolVar(&show, "show", false, "draw the text cut into its tokens (· space, → tab, ↵ newline)")
 	f.BoolVar(&asJSON, "json", false, "print ids, and each token with its place, as JSON")
 	f.BoolVar(&count, "count", false, "print the number of tokens alone")
 	f.BoolVar(&jsonl, "jsonl", false, `read {"text"} a line, print {"ids"} a line`)
-	cmd.MarkFlagsMutuallyExclusive("json", "count", "jsonl")
+	cmd.MarkFlagsMutuallyExclusive("json", "count", "jsonl", "show")
 	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
-		t, err := openTokenizer(path)
+		t, err := openTokenizer(cmd, path)
 		if err != nil {
 			return err
 		}
@@ -71,17 +84,20 @@ func newTokenize() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ids := encode([]vocab.ID{}, text)
 		switch {
-		case count:
-			_, err = fmt.Fprintln(out, len(ids))
 		case asJSON:
-			err = writeJSON(out, struct {
+			ids, ends := t.EncodeEnds([]vocab.ID{}, nil, text, special)
+			return writeJSON(out, struct {
 				IDs    []vocab.ID  `json:"ids"`
 				Tokens []tokenView `json:"tokens"`
-			}{ids, tokenViews(t, text, ids)})
+			}{ids, tokenViews(t, text, ids, ends)})
+		case show:
+			ids := encode(nil, text)
+			_, err = io.WriteString(out, newDisplay(out).draw(picture{cells: tokenCells(t, ids, len(ids))}))
+		case count:
+			_, err = fmt.Fprintln(out, len(encode(nil, text)))
 		default:
-			_, err = fmt.Fprintln(out, joinIDs(ids))
+			_, err = fmt.Fprintln(out, joinIDs(encode(nil, text)))
 		}
 		return err
 	})
@@ -105,6 +121,8 @@ func newDetokenize() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "detokenize [-t TOKENIZER] [ID…]",
 		Short: "Print the exact bytes of token IDs",
+		Long: `Print the exact bytes of token IDs, which may be separated by blanks, commas and
+brackets. IDs on standard input are decoded as they come.`,
 		Example: `  unfray detokenize 504 3575 282 4649
   unfray tokenize 'some text' | unfray detokenize -`,
 	}
@@ -112,37 +130,67 @@ func newDetokenize() *cobra.Command {
 	addTokenizerFlag(f, &path)
 	f.BoolVar(&asJSON, "json", false, `print {"text"}, or {"bytes"} in base64 where it is not valid UTF-8`)
 	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
-		t, err := openTokenizer(path)
+		in, wrong := cmd.InOrStdin(), func(err error) error { return err }
+		if len(args) > 0 && !(len(args) == 1 && args[0] == "-") {
+			in = strings.NewReader(strings.Join(args, " "))
+			wrong = func(err error) error { return usageError(err.Error()) }
+		}
+		t, err := openTokenizer(cmd, path)
 		if err != nil {
 			return err
 		}
-		if len(args) == 0 || len(args) == 1 && args[0] == "-" {
-			in, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxInput))
-			if err != nil {
-				return fmt.Errorf("reading standard input: %w", err)
-			}
-			args = []string{string(in)}
-		}
-		args = strings.FieldsFunc(strings.Join(args, " "), func(r rune) bool {
-			return unicode.IsSpace(r) || strings.ContainsRune(",[]", r)
-		})
-		ids := make([]vocab.ID, 0, len(args))
-		for i, arg := range args {
-			n, err := strconv.ParseInt(arg, 10, 32)
-			if err != nil {
-				return usageError(fmt.Sprintf("ID %d: %q is not a token ID", i+1, arg))
-			}
-			if !t.Vocab().Valid(vocab.ID(n)) {
-				return fmt.Errorf("ID %d: token %d is outside the vocabulary of %d tokens", i+1, n, t.Vocab().Len())
-			}
-			ids = append(ids, vocab.ID(n))
-		}
-		text := t.Decode(nil, ids)
 		if asJSON {
-			return writeJSON(cmd.OutOrStdout(), newExactText(text))
+			var text bytes.Buffer
+			if err := decodeIDs(&text, in, t, wrong); err != nil {
+				return err
+			}
+			return writeJSON(cmd.OutOrStdout(), newExactText(text.Bytes()))
 		}
-		_, err = cmd.OutOrStdout().Write(text)
-		return err
+		return decodeIDs(cmd.OutOrStdout(), in, t, wrong)
 	})
 	return cmd
+}
+
+// decodeIDs writes the bytes of the IDs that in lists. What is no number at all
+// is an error that wrong may turn into one of usage.
+func decodeIDs(w io.Writer, in io.Reader, t *tokenizer.Tokenizer, wrong func(error) error) (err error) {
+	out := bufio.NewWriter(w)
+	defer func() { err = errors.Join(err, out.Flush()) }()
+	sc := bufio.NewScanner(in)
+	sc.Split(splitIDs)
+	d := t.NewDecoder()
+	var buf []byte
+	for i := 1; sc.Scan(); i++ {
+		n, err := strconv.ParseInt(sc.Text(), 10, 32)
+		if err != nil {
+			return wrong(fmt.Errorf("ID %d: %q is not a token ID", i, sc.Text()))
+		}
+		if !t.Vocab().Valid(vocab.ID(n)) {
+			return fmt.Errorf("ID %d: token %d is outside the vocabulary of %d tokens; is -t the tokenizer that made it?", i, n, t.Vocab().Len())
+		}
+		buf = d.Append(buf[:0], vocab.ID(n))
+		if _, err := out.Write(buf); err != nil {
+			return err
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return fmt.Errorf("reading IDs: %w", err)
+	}
+	return nil
+}
+
+// splitIDs is a bufio.SplitFunc for what stands between blanks, commas and
+// brackets.
+func splitIDs(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	between := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",[]", r) }
+	start := len(data) - len(bytes.TrimLeftFunc(data, between))
+	end := bytes.IndexFunc(data[start:], between)
+	switch {
+	case end >= 0:
+		_, size := utf8.DecodeRune(data[start+end:])
+		return start + end + size, data[start : start+end], nil
+	case atEOF && start < len(data):
+		return len(data), data[start:], nil
+	}
+	return start, nil, nil
 }

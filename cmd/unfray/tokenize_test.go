@@ -13,7 +13,8 @@ func TestTokenViews(t *testing.T) {
 	tok := tokenizertest.BPE(t, gguftest.BPE{Merges: [][2]string{{"a", "b"}}, Missing: "\x04\xff"})
 	text := []byte("\x04\xffab\x04c\xff")
 	var got []string
-	for _, v := range tokenViews(tok, text, tok.Encode(nil, text)) {
+	ids, ends := tok.EncodeEnds(nil, nil, text, false)
+	for _, v := range tokenViews(tok, text, ids, ends) {
 		if s := string(text[v.Start:v.End]); s != *v.Text {
 			t.Errorf("the token %q is said to stand at [%d:%d], where the text has %q", *v.Text, v.Start, v.End, s)
 		}

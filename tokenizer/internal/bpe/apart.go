@@ -168,6 +168,9 @@ func (m *Model) isFallback(id vocab.ID) bool { return m.vocab.Kind(id) == vocab.
 // apartBytes is Apart where a or b is the Byte token of a byte that is not a
 // character.
 func (m *Model) apartBytes(a, b vocab.ID) bool {
+	if m.mergesAsChar(a) || m.mergesAsChar(b) {
+		return m.apartByMerging(a, b)
+	}
 	for _, id := range []vocab.ID{a, b} {
 		one := m.vocab.Bytes(id)
 		switch {
@@ -184,6 +187,17 @@ func (m *Model) apartBytes(a, b vocab.ID) bool {
 	}
 	both := [2]byte{m.vocab.Bytes(a)[0], m.vocab.Bytes(b)[0]}
 	return !m.Known(both[:])
+}
+
+// mergesAsChar reports whether a token is the Byte token of an ASCII character
+// that is no token by itself, but part of longer ones.
+func (m *Model) mergesAsChar(id vocab.ID) bool {
+	b := m.vocab.Bytes(id)
+	if !m.isFallback(id) || len(b) != 1 || b[0] >= utf8.RuneSelf {
+		return false
+	}
+	sym := m.chars.of(rune(b[0]))
+	return sym != noSymbol && int(sym) >= m.tokens
 }
 
 // scratch takes a Scratch for questions that only merging answers.

@@ -108,7 +108,7 @@ type Model struct {
 	fuse         bool
 	dropFirst    bool
 	unused       bool
-	direct       bool // every symbol that can remain is a token, to be given as it is
+	direct       bool // every symbol that can remain is one token, whatever stands beside it
 	proper       bool
 	breaks       *Breaks
 
@@ -216,13 +216,19 @@ func (m *Model) findDirect(list *mergeList) {
 			m.proper = false
 		}
 	}
-	m.direct = m.proper && len(m.extras) == 0 && !(m.fuse && m.unknown != vocab.None)
+	m.direct = m.proper
+	for _, b := range m.extras {
+		// A character such as Gemma 2's tab, which only longer tokens have, is a
+		// Byte token where it remains.
+		m.direct = m.direct && len(b) == 1 && m.fallback[b[0]] != vocab.None
+	}
+	fuses := m.fuse && m.unknown != vocab.None
 	if m.chars == nil {
 		for _, sym := range m.byteSymbols {
-			m.direct = m.direct && sym != noSymbol
+			m.direct = m.direct && sym != noSymbol && !(fuses && sym == symbol(m.unknown))
 		}
-	} else {
-		m.direct = m.direct && (m.dropFirst || m.unknown != vocab.None || m.fallsBack())
+	} else if !m.fallsBack() {
+		m.direct = m.direct && (m.dropFirst || m.unknown != vocab.None) && !fuses
 	}
 }
 

@@ -93,7 +93,7 @@ func TestWindows(t *testing.T) {
 		c := randomToy(rng)
 		c.complete()
 		m := c.model(t)
-		if !m.direct || m.ties != nil {
+		if !m.direct {
 			continue
 		}
 		letter := c.alphabet[rng.IntN(len(c.alphabet))]

@@ -31,7 +31,7 @@ func (m *Model) AppendPiece(dst []vocab.ID, piece []byte, s *Scratch) []vocab.ID
 
 // appendMerged is AppendPiece without the Whole rule.
 func (m *Model) appendMerged(dst []vocab.ID, piece []byte, s *Scratch) []vocab.ID {
-	if len(piece) >= windowedPiece && m.direct && m.ties == nil {
+	if len(piece) >= windowedPiece && m.direct {
 		if out, ok := m.appendWindows(dst, piece, s); ok {
 			return out
 		}
@@ -46,7 +46,7 @@ func (m *Model) appendAtOnce(dst []vocab.ID, piece []byte, s *Scratch) []vocab.I
 	}
 	s.syms = slices.Grow(s.syms[:0], len(piece))
 	var syms []symbol
-	switch short := len(piece) <= shortPiece && m.ties == nil; {
+	switch short := len(piece) <= shortPiece; {
 	case short && m.allBytes:
 		m.startBytes(s, piece)
 		syms = m.mergeShort(s)
@@ -82,7 +82,7 @@ func (m *Model) result(order uint32) symbol {
 // startBytes is appendBytes that also looks up the pairs of a short piece: two
 // bytes side by side have a table of their own.
 func (m *Model) startBytes(s *Scratch, piece []byte) {
-	syms, keys, recent := s.syms[:len(piece)], &s.keys, &s.recent
+	syms, keys := s.syms[:len(piece)], &s.keys
 	n := uint32(0)
 	last := -1 // the byte before, if it stands there as such
 	for i := 0; i < len(piece); {
@@ -91,7 +91,7 @@ func (m *Model) startBytes(s *Scratch, piece []byte) {
 			if seed, size := m.seeds.at(piece, i); size > 0 {
 				for _, sym := range seed {
 					if n > 0 {
-						keys[n-1] = recent.find(&m.pairs, syms[n-1], sym)<<keyBits | (n - 1)
+						keys[n-1] = m.pairs.find(syms[n-1], sym)<<keyBits | (n - 1)
 					}
 					syms[n] = sym
 					n++
@@ -105,7 +105,7 @@ func (m *Model) startBytes(s *Scratch, piece []byte) {
 		if last >= 0 {
 			keys[n-1] = m.bytePairs[last<<8|int(c)]<<keyBits | (n - 1)
 		} else if n > 0 {
-			keys[n-1] = recent.find(&m.pairs, syms[n-1], syms[n])<<keyBits | (n - 1)
+			keys[n-1] = m.pairs.find(syms[n-1], syms[n])<<keyBits | (n - 1)
 		}
 		n++
 		last = int(c)
@@ -116,9 +116,8 @@ func (m *Model) startBytes(s *Scratch, piece []byte) {
 
 // startPairs looks up the pairs of a short piece.
 func (m *Model) startPairs(s *Scratch) {
-	recent := &s.recent
 	for i := range len(s.syms) - 1 {
-		s.keys[i] = recent.find(&m.pairs, s.syms[i], s.syms[i+1])<<keyBits | uint32(i)
+		s.keys[i] = m.pairs.find(s.syms[i], s.syms[i+1])<<keyBits | uint32(i)
 	}
 }
 
@@ -130,7 +129,7 @@ func (m *Model) mergeShort(s *Scratch) []symbol {
 	if n < 2 {
 		return syms
 	}
-	keys, links, recent := s.keys[:n], &s.links, &s.recent
+	keys, links, pairs := s.keys[:n], &s.links, &m.pairs
 	for i := range n {
 		links[i] = link{uint8(i - 1), uint8(i + 1)}
 	}
@@ -143,6 +142,9 @@ func (m *Model) mergeShort(s *Scratch) []symbol {
 		if best>>keyBits >= noOrder {
 			break
 		}
+		if m.ties != nil {
+			best = m.leftmostTied(keys, best)
+		}
 		i := best & (1<<keyBits - 1)
 		sym := m.result(best >> keyBits)
 		gone := uint32(links[i].next)
@@ -151,11 +153,19 @@ func (m *Model) mergeShort(s *Scratch) []symbol {
 		keys[gone], keys[i] = noKey, noKey
 		if i > 0 {
 			before := uint32(links[i].prev)
-			keys[before] = recent.find(&m.pairs, syms[before], sym)<<keyBits | before
+			order := uint32(noOrder)
+			if key := pairKey(syms[before], sym); pairs.mayHold(key) {
+				order = pairs.probe(key)
+			}
+			keys[before] = order<<keyBits | before
 		}
 		if after < uint32(n) {
 			links[after].prev = uint8(i)
-			keys[i] = recent.find(&m.pairs, sym, syms[after])<<keyBits | i
+			order := uint32(noOrder)
+			if key := pairKey(sym, syms[after]); pairs.mayHold(key) {
+				order = pairs.probe(key)
+			}
+			keys[i] = order<<keyBits | i
 		}
 	}
 	out := 0
@@ -164,6 +174,22 @@ func (m *Model) mergeShort(s *Scratch) []symbol {
 		out++
 	}
 	return syms[:out]
+}
+
+// leftmostTied gives the key of the leftmost merge that has the same rank as
+// that of best.
+func (m *Model) leftmostTied(keys []uint32, best uint32) uint32 {
+	order := best >> keyBits
+	rank := m.ties[order]
+	if next := int(order) + 1; rank == order && (next == len(m.ties) || m.ties[next] != rank) {
+		return best // no other merge has it
+	}
+	for _, k := range keys {
+		if k>>keyBits < noOrder && m.ties[k>>keyBits] == rank {
+			return k
+		}
+	}
+	return best
 }
 
 // link is the neighbours of a symbol of a short piece.
@@ -251,6 +277,9 @@ func heapEntry(nodes []node, i int32) uint64 { return uint64(nodes[i].rank)<<32 
 func (m *Model) appendTokens(dst []vocab.ID, syms []symbol) []vocab.ID {
 	if m.direct {
 		for _, sym := range syms {
+			if int(sym) >= m.tokens {
+				sym = symbol(m.fallback[m.extras[int(sym)-m.tokens][0]])
+			}
 			dst = append(dst, vocab.ID(sym))
 		}
 		return dst

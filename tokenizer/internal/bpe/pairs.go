@@ -75,7 +75,28 @@ func (t *pairTable) add(p pair, replace bool) bool {
 // none.
 func (t *pairTable) find(left, right symbol) uint32 {
 	key := pairKey(left, right)
-	return t.findKey(key, key*golden)
+	if !t.mayHold(key) {
+		return noOrder
+	}
+	return t.probe(key)
+}
+
+func (t *pairTable) mayHold(key uint64) bool {
+	h := key * golden
+	mask := filterBits(h)
+	return t.filter[h>>t.filterShift]&mask == mask
+}
+
+func (t *pairTable) probe(key uint64) uint32 {
+	for i := key * golden >> t.shift; ; i = (i + 1) & uint64(len(t.slots)-1) {
+		slot := t.slots[i]
+		if slot>>symbolBits == key {
+			return uint32(slot) & noOrder
+		}
+		if slot == 0 {
+			return noOrder
+		}
+	}
 }
 
 func (t *pairTable) findKey(key, h uint64) uint32 {

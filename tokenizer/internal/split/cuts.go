@@ -145,6 +145,7 @@ func (s *cuts) Keeps(piece []byte) bool {
 	return g == groups || !s.drop[g]
 }
 
+func (s *cuts) drops() bool    { return s.drop != [groups]bool{} }
 func (s *cuts) Exact() bool    { return true }
 func (s *cuts) String() string { return s.name }
 

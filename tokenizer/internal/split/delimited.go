@@ -100,6 +100,7 @@ func (s *delimited) Keeps(piece []byte) bool {
 	return !(e.match && e.end == len(piece))
 }
 
+func (s *delimited) drops() bool    { return s.behavior == removed }
 func (s *delimited) Exact() bool    { return true }
 func (s *delimited) String() string { return s.name }
 

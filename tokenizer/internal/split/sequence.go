@@ -127,6 +127,7 @@ func (s *sequence) Completions(part []byte) []string {
 }
 
 func (s *sequence) Keeps(piece []byte) bool { return s.first.Keeps(piece) && s.then.Keeps(piece) }
+func (s *sequence) drops() bool             { return Drops(s.first) || Drops(s.then) }
 func (s *sequence) Exact() bool             { return s.first.Exact() && s.then.Exact() }
 
 func (s *sequence) String() string {

@@ -51,3 +51,12 @@ type Splitter interface {
 	// String names the pattern for messages.
 	String() string
 }
+
+// Drops reports whether there are pretokens that s does not keep.
+func Drops(s Splitter) bool {
+	d, ok := s.(dropper)
+	return ok && d.drops()
+}
+
+// dropper is a splitter that may not keep all pretokens.
+type dropper interface{ drops() bool }

@@ -26,7 +26,7 @@ type Step struct {
 // New gives the splitter of the steps of a tokenizer.json, each of which cuts
 // the pretokens of the one before. Without steps a segment is one pretoken.
 func New(steps []Step) (Splitter, error) {
-	steps = slices.DeleteFunc(slices.Clone(steps), Step.cutsNothing)
+	steps = slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return !s.Cuts() })
 	if s := knownSequence(steps); s != nil {
 		return s, nil
 	}
@@ -51,16 +51,17 @@ func New(steps []Step) (Splitter, error) {
 	return last, nil
 }
 
-func (s Step) cutsNothing() bool {
+// Cuts reports whether the step does anything to a text.
+func (s Step) Cuts() bool {
 	switch s.Type {
 	case "ByteLevel":
-		return !s.UseRegex
+		return s.UseRegex
 	case "Metaspace":
-		return !s.Split
+		return s.Split
 	case "Split":
-		return !s.Regex && s.Pattern == ""
+		return s.Regex || s.Pattern != ""
 	}
-	return false
+	return true
 }
 
 // knownSequence gives the scanner that does at once what several steps do, nil
