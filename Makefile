@@ -26,10 +26,10 @@ ENGINEENV := settings=$$($(FETCH) -clients $(CLIENTS) -vocabs -references $(REFE
 NESTED := $(patsubst %/go.mod,%,$(wildcard bench/go.mod $(CLIENTS)/go/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check test-default test-simd test-llama test-fuzz bench fuzz deps test-deps cross vuln clean
+.PHONY: help run demo build test check test-default test-simd test-llama test-fuzz bench bench-tokenizers fuzz deps test-deps cross vuln clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: deps build ## start the gateway with a small model, show healing, stay up (LISTEN=127.0.0.1:8080)
 	$(BIN) demo --stay --listen $(LISTEN)
@@ -90,6 +90,9 @@ fuzz: ## every fuzz target for longer (FUZZTIME=1m, or a count like 20000x)
 bench: test-deps ## benchmarks of all packages, with the engine, and of bench/
 	@$(ENGINEENV) && $(GO) test -tags llama -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 	@$(ENGINEENV) && for dir in $(patsubst %/go.mod,%,$(wildcard bench/go.mod)); do $(GO) -C $$dir test -tags llama -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./... || exit; done
+
+bench-tokenizers: ## the tokenizers side by side with others, as Markdown; SIMD=1 with vector instructions
+	@settings=$$($(FETCH) -no-engine -vocabs -references bench/tokenizers -env) && eval "$$settings" && $(if $(SIMD),GOEXPERIMENT=simd) $(GO) -C bench run ./tokenizers $(ARGS)
 
 # A 32-bit machine, and systems that nobody develops on.
 cross: ## build the default packages for other systems

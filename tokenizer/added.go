@@ -57,6 +57,9 @@ type matcher struct {
 	// that has lstrip.
 	flagged   bool
 	stripping int
+	// lonely has the bytes that tokens with singleWord begin with, if there are
+	// any.
+	lonely *[256]bool
 	// marksSpace says that a space stands for U+2581, which is not white space.
 	marksSpace bool
 
@@ -98,6 +101,12 @@ func newAddedMatcher(tokens []addedToken, order matchOrder) *matcher {
 		m.flagged = m.flagged || t.singleWord || t.lstrip || t.rstrip
 		if t.lstrip && m.stripping < 0 {
 			m.stripping = i
+		}
+		if t.singleWord {
+			if m.lonely == nil {
+				m.lonely = new([256]bool)
+			}
+			m.lonely[t.text[0]] = true
 		}
 	}
 	if n := len(words); n > 0 && words[0][0] == words[n-1][0] {
@@ -395,9 +404,10 @@ func (s *choice) link(i, length int) {
 	s.heads[length] = int32(i) + 1
 }
 
-// lookup finds the token with exactly this text.
+// lookup finds the token with exactly this text. It does not find one that its
+// neighbours may make text.
 func (m *matcher) lookup(text []byte) (vocab.ID, bool) {
-	if word, n, _ := m.trie.longest(text); word >= 0 && n == len(text) {
+	if word, n, _ := m.trie.longest(text); word >= 0 && n == len(text) && !m.tokens[word].singleWord {
 		return m.tokens[word].id, true
 	}
 	return vocab.None, false
@@ -463,6 +473,26 @@ func (s *stripper) alone(token int32, start int) bool {
 	}
 	r, n := utf8.DecodeLastRune(s.text[:start])
 	return n == 0 || !isWord(r, n)
+}
+
+// startsAfresh reports whether tokens are found from byte at of text on as if
+// nothing stood before it. No match reaches across that place.
+func (m *matcher) startsAfresh(text []byte, at int) bool {
+	if m.lonely == nil {
+		return true
+	}
+	if at == len(text) || m.lonely[text[at]] {
+		if r, n := utf8.DecodeLastRune(text[:at]); n > 0 && isWord(r, n) {
+			return false
+		}
+	}
+	// The text of a match that is given up is not searched again.
+	for i := max(0, at-m.maxLen+1); i < at; i++ {
+		if c, ok := m.longest(text, i, len(text)); ok && c.end > at {
+			return false
+		}
+	}
+	return true
 }
 
 // aloneAfter reports whether a match may stand by what follows it.

@@ -40,3 +40,21 @@ func appendSpelled(dst, text []byte) ([]byte, bool) {
 	}
 	return dst, true
 }
+
+// charOfByte is the map.
+var charOfByte = func() (m [256]rune) {
+	for r, b := range byteOfChar {
+		if b >= 0 {
+			m[b] = rune(r)
+		}
+	}
+	return m
+}()
+
+// appendSpelling appends what text is spelt as.
+func appendSpelling(dst, text []byte) []byte {
+	for _, b := range text {
+		dst = utf8.AppendRune(dst, charOfByte[b])
+	}
+	return dst
+}

@@ -44,8 +44,12 @@ func (d *Decoder) Append(dst []byte, id vocab.ID) []byte {
 		d.begun = true
 		return dst
 	}
-	switch t.vocab.Kind(id) {
-	case vocab.Control, vocab.UserDefined:
+	switch kind := t.vocab.Kind(id); {
+	case id == t.vocab.Specials().Unknown:
+		// It stands for text more often than it is spelt.
+	case kind == vocab.UserDefined && d.strip && t.prefix.when == prefixText:
+		// SentencePiece's symbols may take the dummy prefix in.
+	case kind == vocab.Control || kind == vocab.UserDefined:
 		d.strip = t.decoding.stripAfter || d.strip && t.startsText(id)
 		return append(dst, b...)
 	}

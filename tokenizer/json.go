@@ -1,10 +1,12 @@
 package tokenizer
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/unfray/unfray/tokenizer/internal/bpe"
 	"github.com/unfray/unfray/tokenizer/internal/hfjson"
@@ -21,12 +23,13 @@ type jsonReader struct {
 	config *hfjson.Config // what stands in the files beside it; may be nil
 	t      *Tokenizer
 
-	steps     []normalize.Step
-	llama     bool // llama.cpp is the reference
-	whole     bool // there is no pre-tokenizer
-	byteLevel bool // tokens are spelt in GPT-2's alphabet
-	meta      bool // spaces are written ▁ when the model sees the text
-	metaLate  bool // the pre-tokenizer writes them, not the normalizer
+	steps      []normalize.Step
+	llama      bool           // llama.cpp is the reference
+	whole      bool           // there is no pre-tokenizer
+	byteLevel  bool           // tokens are spelt in GPT-2's alphabet
+	meta       bool           // spaces are written ▁ when the model sees the text
+	marksSpace bool           // the normalizer leaves no space that is none of those
+	spelt      split.Splitter // of what ByteLevel has spelt; may be nil
 }
 
 // fromJSON makes the tokenizer that a tokenizer.json declares.
@@ -53,6 +56,9 @@ func (r *jsonReader) note(code, text string) {
 func (r *jsonReader) readNormalizer() error {
 	var steps []normalize.Step
 	for _, s := range r.file.Normalizer {
+		if r.byteLevel {
+			return s.Refuse("the normalizer %s after ByteLevel, where it would see bytes spelt as letters", s.Type)
+		}
 		if s.Type == "ByteLevel" {
 			// It spells bytes in GPT-2's alphabet, which tokens here are not in.
 			r.byteLevel = true
@@ -97,13 +103,21 @@ func (r *jsonReader) readSplitter() error {
 	if err := r.checkSpaces(); err != nil {
 		return err
 	}
-	var steps []split.Step
+	steps, spelt := []split.Step(nil), []split.Step(nil)
 	all := r.file.PreTokenizer
 	for i, s := range all {
 		step := split.Step{
 			Type: s.Type, Pattern: s.Pattern, Regex: s.Regex, Behavior: s.Behavior, Invert: s.Invert,
 			UseRegex: s.ByteLevel.UseRegex, Individual: s.Individual, Split: s.Metaspace.Split,
 			Delimiter: s.Delimiter, Length: s.Length,
+		}
+		if r.byteLevel {
+			// It sees bytes spelt in GPT-2's alphabet.
+			if s.Type == "ByteLevel" || s.Type == "Metaspace" {
+				return s.Refuse("%s after ByteLevel", s.Type)
+			}
+			spelt = append(spelt, step)
+			continue
 		}
 		var err error
 		switch s.Type {
@@ -146,15 +160,21 @@ func (r *jsonReader) readSplitter() error {
 		r.t.notes = append(r.t.notes, fallbackNote(sp))
 	}
 	r.t.split = sp
+	if spelt = slices.DeleteFunc(spelt, func(s split.Step) bool { return !s.Cuts() }); len(spelt) > 0 {
+		if r.spelt, err = split.New(spelt); err != nil {
+			return fmt.Errorf("tokenizer: pre_tokenizer: %w", err)
+		}
+		if split.Drops(r.spelt) {
+			return all[len(all)-1].Refuse("a pre-tokenizer after ByteLevel that drops parts of the text")
+		}
+	}
 	return nil
 }
 
-// checkSpaces refuses a normalizer that writes ▁ but leaves spaces beside them:
-// both are spaces here. A Metaspace would make them the same.
+// checkSpaces finds out whether the normalizer writes ▁ and leaves spaces beside
+// them, and refuses that: both are spaces here. A Metaspace would make them the
+// same.
 func (r *jsonReader) checkSpaces() error {
-	if !r.meta || slices.ContainsFunc(r.file.PreTokenizer, func(s hfjson.PreTokenizerStep) bool { return s.Type == "Metaspace" }) {
-		return nil
-	}
 	spaces := true
 	for _, s := range r.steps {
 		switch s.Type {
@@ -167,8 +187,16 @@ func (r *jsonReader) checkSpaces() error {
 			spaces = spaces || strings.Contains(s.Content, " ")
 		}
 	}
-	if spaces {
+	if r.marksSpace = r.meta && !spaces; r.marksSpace || !r.meta {
+		return nil
+	}
+	if !slices.ContainsFunc(r.file.PreTokenizer, func(s hfjson.PreTokenizerStep) bool { return s.Type == "Metaspace" }) {
 		return r.file.Normalizer[0].Refuse("a normalizer that writes ▁ but leaves spaces in the text")
+	}
+	for _, a := range r.file.AddedTokens {
+		if a.Normalized && (a.LStrip || a.RStrip || strings.ContainsAny(a.Content, " "+metaSpace)) {
+			return a.Refuse("the added token %q, with spaces, lstrip or rstrip, where the normalizer writes ▁ for some spaces", a.Content)
+		}
 	}
 	return nil
 }
@@ -218,7 +246,6 @@ func (r *jsonReader) readMetaspace(s hfjson.PreTokenizerStep, before []split.Ste
 		if err := r.makeNormalizer(); err != nil {
 			return nil, err
 		}
-		r.metaLate = true
 	}
 	r.meta = true
 	switch scheme {
@@ -247,7 +274,8 @@ func mayDropFirst(s hfjson.NormalizerStep) bool {
 	case "BertNormalizer":
 		return s.CleanText || s.StripAccents
 	case "Replace":
-		return s.Content == ""
+		spaced := strings.HasPrefix(s.Content, metaSpace) || strings.HasPrefix(s.Content, " ")
+		return !spaced && (s.Content == "" || s.Regex || utf8.RuneCountInString(s.Pattern) > 1)
 	}
 	return false
 }
@@ -258,7 +286,9 @@ func (r *jsonReader) readDecoder() error {
 	for _, s := range r.file.Decoder {
 		switch s.Type {
 		case "ByteLevel":
-			r.byteLevel = true
+			if !r.byteLevel {
+				return s.Refuse("the decoder ByteLevel, where neither normalizer nor pre-tokenizer is ByteLevel")
+			}
 		case "Fuse", "ByteFallback":
 		case "Replace":
 			if s.Regex || s.Pattern != metaSpace || s.Content != " " {
@@ -293,22 +323,30 @@ func (r *jsonReader) readVocab() error {
 		n = max(n, id+1)
 	}
 	kinds := make([]vocab.Kind, n)
-	added := make(map[int]int, len(ids))
+	added := make([]int32, n) // place in ids + 1
 	for i, id := range ids {
-		added[id] = i
+		added[id] = int32(i + 1)
 	}
 	var blob []byte
 	ends := make([]uint32, n)
 	for id := range n {
 		text, ok := m.Vocab.Token(id)
 		kinds[id] = vocab.Unused
-		if i, isAdded := added[id]; isAdded {
+		i, isAdded := added[id]-1, added[id] > 0
+		if _, isByte := byteToken(text); isByte && m.ByteFallback {
+			isAdded = false // what stands for a byte does so all the same
+		}
+		if isAdded {
 			kinds[id] = vocab.UserDefined
 			if r.file.AddedTokens[i].Special {
 				kinds[id] = vocab.Control
 			}
 			// One that the model has too is made by merges of normalized text.
-			if content := []byte(r.file.AddedTokens[i].Content); ok && r.meta {
+			content := []byte(r.file.AddedTokens[i].Content)
+			if other, spells := appendSpelled(nil, text); ok && r.byteLevel && spells && !bytes.Equal(other, content) {
+				return r.file.AddedTokens[i].Refuse("the added token %q, which in the vocabulary spells %q", content, other)
+			}
+			if ok && r.meta {
 				blob, _ = appendMeta(blob, content)
 			} else {
 				blob = append(blob, content...)
@@ -345,8 +383,12 @@ func (r *jsonReader) appendToken(dst, text []byte, id int) ([]byte, vocab.Kind) 
 		}
 		return append(dst, text...), vocab.Unused
 	case r.meta:
+		kind := vocab.Normal
+		if bytes.IndexByte(text, ' ') >= 0 {
+			kind = vocab.Unused // the text has no space any more
+		}
 		dst, _ = appendMeta(dst, text)
-		return dst, vocab.Normal
+		return dst, kind
 	}
 	return append(dst, text...), vocab.Normal
 }
@@ -367,7 +409,7 @@ func (r *jsonReader) readModel() error {
 			return m.Refuse("a Unigram model of a vocabulary in GPT-2's alphabet")
 		}
 		var u *unigram.Model
-		if u, err = unigram.New(unigram.Config{Vocab: v, Scores: m.Scores, Unknown: unknown, ByteFallback: m.ByteFallback, FuseUnknown: true}); err == nil {
+		if u, err = unigram.New(unigram.Config{Vocab: v, Scores: m.Scores, Unknown: unknown, ByteFallback: m.ByteFallback, FuseUnknown: true, Absent: r.isSpaced}); err == nil {
 			r.t.model, r.t.kind = &unigramModel{u, unknown}, kindUnigram
 		}
 	case "WordPiece":
@@ -375,7 +417,7 @@ func (r *jsonReader) readModel() error {
 			return m.Refuse("a WordPiece model of a vocabulary in GPT-2's alphabet")
 		}
 		var w *wordpiece.Model
-		if w, err = wordpiece.New(wordpiece.Config{Vocab: v, Prefix: m.ContinuingSubwordPrefix, MaxChars: m.MaxInputCharsPerWord, Unknown: unknown}); err == nil {
+		if w, err = wordpiece.New(wordpiece.Config{Vocab: v, Prefix: m.ContinuingSubwordPrefix, MaxChars: m.MaxInputCharsPerWord, Unknown: unknown, Added: r.isAdded}); err == nil {
 			r.t.model, r.t.kind = &wordpieceModel{w}, kindWordPiece
 		}
 	default:
@@ -402,12 +444,18 @@ func (r *jsonReader) readBPE(unknown vocab.ID) error {
 	}
 	b, err := newBPE(bpe.Config{
 		Vocab: r.t.vocab, Merges: r.merges(), LastOfEqual: true, Chars: !r.byteLevel, Whole: m.IgnoreMerges,
-		ByteFallback: m.ByteFallback, Unknown: unknown, FuseUnknown: m.FuseUnk, DropFirst: true,
+		ByteFallback: m.ByteFallback, Unknown: unknown, FuseUnknown: m.FuseUnk, DropFirst: true, Added: r.isAdded,
 	})
 	if err != nil {
 		return err
 	}
+	if r.byteLevel && m.ByteFallback && !r.spellsAll() {
+		return m.Refuse("byte_fallback in a vocabulary in GPT-2's alphabet that lacks letters of it")
+	}
 	r.t.model, r.t.kind = b, kindByteLevel
+	if r.spelt != nil {
+		r.t.model = &speltModel{b, r.spelt}
+	}
 	if !r.byteLevel {
 		r.t.kind = "BPE"
 		if r.meta {
@@ -420,6 +468,28 @@ func (r *jsonReader) readBPE(unknown vocab.ID) error {
 	return nil
 }
 
+// isSpaced reports whether a token has a space where texts have ▁ instead.
+func (r *jsonReader) isSpaced(id vocab.ID) bool {
+	token, ok := r.file.Model.Vocab.Token(int(id))
+	return ok && r.meta && bytes.IndexByte(token, ' ') >= 0
+}
+
+// isAdded reports whether a token is not one of the model's.
+func (r *jsonReader) isAdded(id vocab.ID) bool {
+	_, ok := r.file.Model.Vocab.Token(int(id))
+	return !ok
+}
+
+// spellsAll reports whether the model has all of GPT-2's alphabet.
+func (r *jsonReader) spellsAll() bool {
+	for _, char := range charOfByte {
+		if _, ok := r.file.Model.Vocab.Lookup([]byte(string(char))); !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // merges spells out the model's merges.
 func (r *jsonReader) merges() iter.Seq2[[]byte, []byte] {
 	spell := func(dst, text []byte) ([]byte, bool) { return append(dst, text...), true }
@@ -427,7 +497,10 @@ func (r *jsonReader) merges() iter.Seq2[[]byte, []byte] {
 	case r.byteLevel:
 		spell = appendSpelled
 	case r.meta:
-		spell = appendMeta
+		spell = func(dst, text []byte) ([]byte, bool) {
+			dst, _ = appendMeta(dst, text)
+			return dst, bytes.IndexByte(text, ' ') < 0
+		}
 	}
 	return func(yield func(left, right []byte) bool) {
 		var both []byte
@@ -449,21 +522,24 @@ func (r *jsonReader) readAdded() error {
 	var sets [2]struct{ raw, normalized []addedToken }
 	ids := r.file.AddedIDs()
 	for i, a := range r.file.AddedTokens {
-		id := vocab.ID(ids[i])
-		t := addedToken{text: []byte(a.Content), id: id, singleWord: a.SingleWord, lstrip: a.LStrip, rstrip: a.RStrip}
-		for k := range sets {
-			if k == 0 && a.Special {
-				continue
+		t := addedToken{text: []byte(a.Content), id: vocab.ID(ids[i]), singleWord: a.SingleWord, lstrip: a.LStrip, rstrip: a.RStrip}
+		if a.Normalized {
+			if r.t.norm != nil {
+				t.text = r.t.norm.Append(nil, t.text)
 			}
-			if a.Normalized {
-				if r.t.norm != nil {
-					t.text = r.t.norm.Append(nil, []byte(a.Content))
-				}
-				if r.t.prefix.early {
-					t.text = append([]byte(dummyPrefix), t.text...)
-				}
+			if err := r.checkNormalized(a, t.text); err != nil {
+				return err
+			}
+			if r.t.prefix.early {
+				t.text = append([]byte(dummyPrefix), t.text...)
+			}
+		}
+		for k := range sets {
+			switch {
+			case k == 0 && a.Special:
+			case a.Normalized:
 				sets[k].normalized = append(sets[k].normalized, t)
-			} else {
+			default:
 				sets[k].raw = append(sets[k].raw, t)
 			}
 		}
@@ -478,7 +554,21 @@ func (r *jsonReader) readAdded() error {
 		}
 		set.raw = newAddedMatcher(sets[k].raw, order)
 		set.normalized = newAddedMatcher(sets[k].normalized, order)
-		set.normalized.marksSpace = r.meta && !r.metaLate
+		set.normalized.marksSpace = r.marksSpace
+	}
+	return nil
+}
+
+// checkNormalized refuses added tokens that cannot be looked for in normalized
+// text as they are here.
+func (r *jsonReader) checkNormalized(a hfjson.AddedToken, text []byte) error {
+	switch {
+	case len(text) == 0:
+		return a.Refuse("the added token %q, of which the normalizer leaves nothing", a.Content)
+	case r.meta && !r.marksSpace && strings.Contains(a.Content, metaSpace):
+		return a.Refuse("the added token %q, which is looked for in normalized text before Metaspace writes ▁ for spaces", a.Content)
+	case (a.SingleWord || a.LStrip || a.RStrip) && slices.ContainsFunc(r.file.Normalizer, func(s hfjson.NormalizerStep) bool { return s.Type == "ByteLevel" }):
+		return a.Refuse("the added token %q with single_word, lstrip or rstrip in text whose bytes the normalizer ByteLevel spells", a.Content)
 	}
 	return nil
 }

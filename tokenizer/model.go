@@ -1,7 +1,10 @@
 package tokenizer
 
 import (
+	"unicode/utf8"
+
 	"github.com/unfray/unfray/tokenizer/internal/bpe"
+	"github.com/unfray/unfray/tokenizer/internal/split"
 	"github.com/unfray/unfray/tokenizer/internal/unigram"
 	"github.com/unfray/unfray/tokenizer/internal/wordpiece"
 	"github.com/unfray/unfray/vocab"
@@ -107,7 +110,10 @@ func (m *unigramModel) appendPiece(dst []vocab.ID, piece []byte, s *scratch) []v
 	return m.AppendPiece(dst, piece, &s.unigram)
 }
 
-func (m *unigramModel) apart(t *Tokenizer, a, b vocab.ID) bool {
+func (m *unigramModel) apart(t *Tokenizer, a, b vocab.ID) bool { return encodesApart(t, a, b) }
+
+// encodesApart is [Tokenizer.Apart] by trying.
+func encodesApart(t *Tokenizer, a, b vocab.ID) bool {
 	text := append(append([]byte(nil), t.vocab.Bytes(a)...), t.vocab.Bytes(b)...)
 	ids := t.EncodePiece(nil, text)
 	return len(ids) == 2 && ids[0] == a && ids[1] == b
@@ -193,4 +199,44 @@ func (m *droppingModel) lacks(t *Tokenizer, text []byte, s *scratch) int {
 		from = s.ends[n-1]
 	}
 	return lost
+}
+
+// speltModel is a byte-level model behind pre-tokenizers that cut what ByteLevel
+// has made of a pretoken: Falcon's Digits take the byte 0xb3 of "ó" for the
+// number "³" that it is spelt as.
+type speltModel struct {
+	model
+	split split.Splitter
+}
+
+func (m *speltModel) appendPieces(dst []vocab.ID, text []byte, from int, ends []int, s *scratch) []vocab.ID {
+	for _, end := range ends {
+		dst = m.appendPiece(dst, text[from:end], s)
+		from = end
+	}
+	return dst
+}
+
+func (m *speltModel) appendPiece(dst []vocab.ID, piece []byte, s *scratch) []vocab.ID {
+	s.spelt = appendSpelling(s.spelt[:0], piece)
+	var ends [64]int
+	at := 0 // in piece
+	for from := 0; from < len(s.spelt); {
+		n := m.split.Scan(ends[:], s.spelt, from)
+		start := at
+		for i, end := range ends[:n] {
+			at += utf8.RuneCount(s.spelt[from:end]) // each character is a byte
+			ends[i], from = at, end
+		}
+		dst = m.model.appendPieces(dst, piece, start, ends[:n], s)
+	}
+	return dst
+}
+
+func (m *speltModel) apart(t *Tokenizer, a, b vocab.ID) bool { return encodesApart(t, a, b) }
+func (m *speltModel) pairwise() bool                         { return false }
+func (m *speltModel) proper() bool                           { return false }
+
+func (m *speltModel) opaque() string {
+	return "a pre-tokenizer after ByteLevel cuts pretokens between bytes"
 }

@@ -14,6 +14,8 @@ type prefixRule struct {
 	// early puts the space in before added tokens of the normalized text are
 	// looked for: once a segment, even before such a token.
 	early bool
+	// bare puts it there too if the normalizer leaves nothing of a text.
+	bare bool
 }
 
 type prefixWhen uint8
@@ -57,6 +59,9 @@ type segment struct {
 	raw  []byte
 	at   int  // offset of raw in the whole text
 	same bool // it normalizes to itself
+	// offsets has where the bytes of the normal form stem from, once an endSink
+	// has asked.
+	offsets []int
 }
 
 // sink takes what a text is made of, in order.
@@ -65,8 +70,9 @@ type sink interface {
 	// bytes do not stem from the segment, the others begin at offset from of
 	// the segment's normal form.
 	stretch(norm []byte, prefix, from int, seg *segment)
-	// token takes an added token and the raw bytes that it takes up. Inside a
-	// segment's normal form start and end are both that segment's end.
+	// token takes an added token and the raw bytes that it takes up. Where it is
+	// in the normal form of a segment that the normalizer rewrites, only an
+	// endSink is told: for others start and end are both the segment's end.
 	token(id vocab.ID, start, end int)
 }
 
@@ -97,6 +103,10 @@ func (t *Tokenizer) walkSegment(text []byte, at, end int, set *addedTokens, pos 
 		s.norm = t.norm.Append(s.norm[:0], raw)
 		norm = s.norm
 	}
+	if len(norm) == 0 && t.prefix.bare && pos == atStart {
+		out.stretch([]byte(dummyPrefix), len(dummyPrefix), 0, &s.segment)
+		return
+	}
 	if set.normalized.empty() {
 		t.walkStretch(norm, 0, pos, s, out)
 		return
@@ -112,7 +122,11 @@ func (t *Tokenizer) walkSegment(text []byte, at, end int, set *addedTokens, pos 
 	from := 0
 	for _, m := range s.inner {
 		t.walkInner(norm, from, m.start, early, pos, s, out)
-		out.token(m.id, end, end)
+		if o, ok := out.(*endSink); ok || s.segment.same { // others do not ask
+			out.token(m.id, o.origin(&s.segment, m.start-early), o.origin(&s.segment, m.end-early))
+		} else {
+			out.token(m.id, end, end)
+		}
 		from = m.end
 		if !t.prefix.early {
 			pos = afterToken
@@ -194,17 +208,22 @@ func (o *endSink) token(id vocab.ID, start, end int) {
 func (o *endSink) stretch(norm []byte, prefix, from int, seg *segment) {
 	n := len(o.ids)
 	o.idSink.stretch(norm, prefix, from, seg)
-	var offsets []int
-	if !seg.same {
-		offsets = o.t.offsets(seg.raw)
-	}
 	o.ends = o.t.appendEnds(o.ends, o.ids[n:], norm, func(pos int) int {
-		pos = max(0, pos-prefix) + from
-		if offsets != nil {
-			pos = offsets[pos]
-		}
-		return seg.at + pos
+		return o.origin(seg, max(0, pos-prefix)+from)
 	})
+}
+
+// origin gives the offset in the text of what a place in the normal form of a
+// segment stems from.
+func (o *endSink) origin(seg *segment, pos int) int {
+	pos = max(0, pos) // the prefix is of the start
+	if !seg.same {
+		if seg.offsets == nil {
+			seg.offsets = o.t.offsets(seg.raw)
+		}
+		pos = seg.offsets[pos]
+	}
+	return seg.at + pos
 }
 
 // appendEnds appends, for each of ids, which are the tokens of norm, the place

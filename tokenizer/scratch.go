@@ -20,6 +20,7 @@ type scratch struct {
 	segment        segment
 	ids            idSink
 	spelling       spelling
+	spelt          []byte // a pretoken in GPT-2's alphabet
 
 	bpe       bpe.Scratch
 	unigram   unigram.Scratch

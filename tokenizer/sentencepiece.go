@@ -74,22 +74,32 @@ func fromPieces(f *spmodel.Model) (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{vocab: v}
+	collapse := f.Normalizer.RemoveExtraWhitespaces
 	t.norm, err = normalize.New([]normalize.Step{{
-		Type: "SentencePiece", Charsmap: f.Normalizer.Charsmap, CollapseSpaces: f.Normalizer.RemoveExtraWhitespaces,
+		Type: "SentencePiece", Charsmap: f.Normalizer.Charsmap, CollapseSpaces: collapse,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	if f.Normalizer.AddDummyPrefix {
-		t.prefix = prefixRule{when: prefixText, early: true}
+		t.prefix = prefixRule{when: prefixText, early: true, bare: !collapse}
 		t.decoding = decoding{strip: true}
 	}
-	// User-defined symbols are found in normalized text. The normalizer leaves
-	// them alone where they stand in the text itself.
+	// User-defined symbols are found in normalized text: with Unigram they are
+	// pieces that score best. The normalizer leaves them alone where they stand
+	// in the text itself.
 	literal = slices.DeleteFunc(literal, func(a addedToken) bool {
 		spelt, _ := appendMeta(nil, a.text)
-		return bytes.IndexByte(a.text, ' ') < 0 && t.norm.Same(spelt)
+		return !(collapse && bytes.IndexByte(a.text, ' ') >= 0) && t.norm.Same(spelt)
 	})
+	for _, a := range literal {
+		if collapse || bytes.IndexByte(a.text, ' ') >= 0 {
+			return nil, fmt.Errorf("tokenizer: SentencePiece models with a user-defined symbol %q, which the normalizer would rewrite, and remove_extra_whitespaces or a space in it are not supported", a.text)
+		}
+	}
+	if f.Trainer.ModelType == spmodel.Unigram {
+		user = nil
+	}
 	symbols := newAddedMatcher(user, leftmostLongest)
 	symbols.marksSpace = true
 	t.plain = addedTokens{newAddedMatcher(literal, leftmostLongest), symbols}

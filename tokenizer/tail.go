@@ -162,8 +162,11 @@ func (b *tailBuilder) build(rest []byte, pos position) {
 	}
 	for _, o := range starts {
 		before := spelling{t: b.t, s: b.s, same: true}
+		if b.t.prefixAlone(o.start, pos) {
+			before.stretch([]byte(dummyPrefix), len(dummyPrefix), 0, &segment{same: true})
+		}
 		b.t.walk(rest[:o.start], b.set, pos, b.s, &before)
-		if !bytes.HasPrefix(tail.Text, before.text) || len(before.text) >= len(tail.Text) {
+		if open, ok := bytes.CutPrefix(tail.Text, before.text); !ok || len(open) == 0 || !bytes.HasPrefix(b.t.vocab.Bytes(o.id), open) {
 			tail.Opaque, tail.Readings = opaqueInner, nil
 			return
 		}
@@ -196,8 +199,8 @@ func (b *tailBuilder) openStarts(rest []byte, pos position) ([]openStart, bool) 
 			norm = slices.Concat([]byte(dummyPrefix), norm)
 			at -= len(dummyPrefix)
 		}
-		_, inner := b.set.normalized.openStarts(norm)
-		if len(inner) > 0 && !same || b.rewrittenStarts(seg, pos) {
+		within, inner := b.set.normalized.openStarts(norm)
+		if len(inner) > 0 && !same || b.rewrittenStarts(seg, within, pos) {
 			return nil, false
 		}
 		for _, o := range inner {
@@ -218,9 +221,10 @@ func (b *tailBuilder) openStarts(rest []byte, pos position) ([]openStart, bool) 
 	return starts, true
 }
 
-// rewrittenStarts reports whether what follows may complete an added token once
-// the normalizer has rewritten the end of a segment: half a ▁ becomes a space.
-func (b *tailBuilder) rewrittenStarts(seg []byte, pos position) bool {
+// rewrittenStarts reports whether what follows may complete an added token, or
+// undo one, once the normalizer has rewritten the end of a segment: half a ▁
+// becomes a space. within are the added tokens in its normal form.
+func (b *tailBuilder) rewrittenStarts(seg []byte, within []match, pos position) bool {
 	if b.t.norm == nil {
 		return false
 	}
@@ -232,8 +236,11 @@ func (b *tailBuilder) rewrittenStarts(seg []byte, pos position) bool {
 	if b.t.prefix.early && b.t.prefix.applies(norm, pos) {
 		norm = slices.Concat([]byte(dummyPrefix), norm)
 	}
-	_, inner := b.set.normalized.openStarts(norm)
-	return slices.ContainsFunc(inner, func(o openStart) bool { return !o.whole })
+	if n := len(within); n > 0 && within[n-1].end > len(norm) {
+		return true
+	}
+	_, open := b.set.normalized.openStarts(norm)
+	return slices.ContainsFunc(open, func(o openStart) bool { return !o.whole })
 }
 
 // add adds a reading unless it is there. Until build ends only the length of

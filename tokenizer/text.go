@@ -140,6 +140,9 @@ func (x *Text) Replace(lo, hi int, b []byte) {
 	defer x.t.scratches.put(s)
 	at := hi // rest[at-hi:] is still to come
 	for i, m := range old {
+		if last := x.marks[len(x.marks)-1]; m.size+delta < x.due() && last.size-last.at > markEvery {
+			continue // in a long pretoken, which each trial would go through
+		}
 		x.text = append(x.text, rest[at-hi:m.size-hi]...)
 		at = m.size
 		x.settle(s)
@@ -180,6 +183,11 @@ func (t *Tokenizer) settle(ids []vocab.ID, text []byte, m mark, set *addedTokens
 	at := 0
 	s.ids = idSink{t, s, ids}
 	end := limit
+	if len(s.matches) > 0 && s.matches[0].end <= limit && t.prefixAlone(s.matches[0].start, m.pos) {
+		s.text = append(s.text[:0], dummyPrefix...)
+		s.ids.ids = t.appendStretch(s.ids.ids, s.text, s)
+	}
+	fresh := m // the last place at which added tokens are found afresh
 	for _, c := range s.matches {
 		if c.end > limit {
 			end = min(end, c.start)
@@ -189,12 +197,25 @@ func (t *Tokenizer) settle(ids []vocab.ID, text []byte, m mark, set *addedTokens
 		s.ids.token(c.id, c.start, c.end)
 		at = c.end
 		m.pos = afterToken
+		if set.raw.startsAfresh(rest, at) {
+			fresh = mark{at: m.at + at, ids: len(s.ids.ids), pos: afterToken}
+		}
 	}
 	ids = s.ids.ids
 	s.ids = idSink{}
 	m.at += at
 	m.ids = len(ids)
-	return t.settleSegment(ids, rest[at:max(at, end)], m, set, s)
+	ids, last := t.settleSegment(ids, rest[at:max(at, end)], m, set, s)
+	if last.at == m.at {
+		return ids[:fresh.ids], fresh
+	}
+	return ids, last
+}
+
+// prefixAlone reports whether the dummy prefix stands by itself before an added
+// token that begins at start.
+func (t *Tokenizer) prefixAlone(start int, pos position) bool {
+	return start == 0 && pos == atStart && t.prefix.when == prefixText
 }
 
 // fixedPart is a part of normalized text that no continuation changes: an added
@@ -222,7 +243,7 @@ func (t *Tokenizer) settleSegment(ids []vocab.ID, seg []byte, m mark, set *added
 	prefix := 0
 	if t.prefix.applies(norm, m.pos) {
 		if !set.normalized.empty() && !t.prefix.early {
-			return ids, m // an added token at the start would stand before the prefix
+			return ids, m // what stands between added tokens has a prefix of its own
 		}
 		s.text = append(append(s.text[:0], dummyPrefix...), norm...)
 		norm, prefix = s.text, len(dummyPrefix)
@@ -231,7 +252,10 @@ func (t *Tokenizer) settleSegment(ids []vocab.ID, seg []byte, m mark, set *added
 		norm = norm[:set.normalized.settled(norm)]
 	}
 	t.fix(norm, set.normalized, s)
-	at, n := t.restart(seg, limit, prefix, s)
+	if len(s.inner) > 0 && t.prefix.when == prefixSegments && !t.prefix.early {
+		return ids, m // likewise
+	}
+	at, n := t.restart(seg, norm, limit, prefix, set, s)
 	if n == 0 {
 		return ids, m
 	}
@@ -284,33 +308,37 @@ func (t *Tokenizer) fix(norm []byte, added *matcher, s *scratch) {
 const maxRestarts = 32
 
 // restart finds the last place in a segment, up to limit, at which the
-// normalizer may start afresh and a pretoken ends for good. It gives its offset
-// in the segment and how many of s.fixed end up to there.
-func (t *Tokenizer) restart(seg []byte, limit, prefix int, s *scratch) (at, n int) {
-	n = len(s.fixed)
-	if n == 0 {
+// normalizer may start afresh, added tokens are found afresh and a pretoken ends
+// for good. norm is the segment's normal form up to limit, with the prefix. It
+// gives the place's offset in the segment and how many of s.fixed end up to
+// there.
+func (t *Tokenizer) restart(seg, norm []byte, limit, prefix int, set *addedTokens, s *scratch) (at, n int) {
+	if len(s.fixed) == 0 {
 		return 0, 0
 	}
-	if t.norm == nil {
-		return s.fixed[n-1] - prefix, n
-	}
-	same := t.norm.Same(seg[:limit])
+	same := t.same(seg[:limit])
 	at = limit
 	if same {
-		at = min(at, s.fixed[n-1]-prefix)
+		at = min(at, s.fixed[len(s.fixed)-1]-prefix)
 	}
 	for range maxRestarts {
-		if at = t.norm.Restart(seg, at); at <= 0 {
+		if t.norm != nil {
+			at = t.norm.Restart(seg, at)
+		}
+		if at <= 0 {
 			break
 		}
 		end := at
 		if !same {
 			end = len(t.norm.Append(nil, seg[:at]))
 		}
-		if i, ok := slices.BinarySearch(s.fixed, end+prefix); ok {
+		i, ok := slices.BinarySearch(s.fixed, end+prefix)
+		if ok && set.raw.startsAfresh(seg, at) && set.normalized.startsAfresh(norm, end+prefix) {
 			return at, i + 1
 		}
-		at--
+		if at--; t.norm == nil && i > 0 {
+			at = s.fixed[i-1] - prefix
+		}
 	}
 	return 0, 0
 }

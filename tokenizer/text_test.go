@@ -62,7 +62,7 @@ func openToy(t testing.TB, name string) *tokenizer.Tokenizer {
 
 // pieces are what the random texts are made of.
 var pieces = []string{
-	"a", "b", "ab", " ", "  ", "\n", "c", "'", "s", "1", "2", "12", "é", "e", "\u0301", "中", "A", "<a>", "<b>", "<", "<a", "|s|>",
+	"a", "b", "ab", " ", "  ", "\n", "c", "'", "s", "1", "2", "12", "é", "e", "\u0301", "中", "A", "<a>", "<b>", "<", "<a", "<s>", "|s|>",
 	"\xe4", "\xb8", "\xad", "\xff", ".", "/", "\r", "\t", "ﬁ", " ab", "abab",
 }
 
@@ -126,6 +126,28 @@ func checkEdits(t *testing.T, tok *tokenizer.Tokenizer, r *rand.Rand, special bo
 		if got, want := x.IDs(), encode(nil, want); !slices.Equal(got, want) {
 			at := vocab.CommonPrefix(got, want)
 			t.Fatalf("tokens differ from %d on: %v, want %v; after %q", at, got[at:min(len(got), at+8)], want[at:min(len(want), at+8)], log)
+		}
+	}
+}
+
+// TestTextOfPieces is TestTextIsWhole for SentencePiece models, which put a space
+// before a text even where a control token begins it.
+func TestTextOfPieces(t *testing.T) {
+	for _, name := range []string{"bpe.model", "unigram.model"} {
+		tok, err := tokenizer.Open(filepath.Join("internal", "spmodel", "testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := tok.NewText(true)
+		for _, s := range []string{"<s", ">", "</s>", "ab", " <s>"} {
+			x.Append([]byte(s))
+			x.Tail(new(tokenizer.Tail))
+			if got, want := x.IDs(), tok.EncodeSpecial(nil, x.Bytes()); !slices.Equal(got, want) {
+				t.Errorf("%s, %q: %v, want %v", name, x.Bytes(), got, want)
+			}
+		}
+		for seed := range uint64(60) {
+			checkEdits(t, tok, rand.New(rand.NewPCG(seed, 1)), seed%2 == 0, 40)
 		}
 	}
 }

@@ -169,12 +169,16 @@ type Loss struct {
 // Loss says whether the tokens of plain text spell that text, the dummy prefix
 // apart. It is nil if they do.
 func (t *Tokenizer) Loss(text []byte) *Loss {
-	if !t.same(text) {
-		at := commonBytes(text, t.norm.Append(nil, text))
-		return &Loss{at, fmt.Sprintf("the normalizer (%s) rewrites the text at offset %d", t.norm, at)}
-	}
 	s := t.scratches.get()
 	defer t.scratches.put(s)
+	at := 0
+	for _, m := range append(t.plain.raw.appendMatches(nil, text), match{start: len(text)}) {
+		if seg := text[at:m.start]; !t.same(seg) {
+			at += commonBytes(seg, t.norm.Append(nil, seg))
+			return &Loss{at, fmt.Sprintf("the normalizer (%s) rewrites the text at offset %d", t.norm, at)}
+		}
+		at = m.end
+	}
 	l := lossSink{t: t, s: s}
 	t.walk(text, &t.plain, atStart, s, &l)
 	return l.loss

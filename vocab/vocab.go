@@ -83,7 +83,8 @@ type Vocab struct {
 	controls    []ID
 	userDefined []ID
 
-	lookup lookup
+	maxLen int // bytes of the longest text token
+	lookup lazyLookup
 	index  lazyIndex
 	masks  maskCache
 }
@@ -140,7 +141,11 @@ func NewFrom(blob []byte, ends []uint32, kinds []Kind, specials Specials) (*Voca
 	v.eog.SetIDs(specials.EOG)
 	v.controls = v.longestFirst(Control)
 	v.userDefined = v.longestFirst(UserDefined)
-	v.lookup = newLookup(v)
+	for i := range v.kinds {
+		if id := ID(i); v.IsText(id) {
+			v.maxLen = max(v.maxLen, len(v.Bytes(id)))
+		}
+	}
 	return v, nil
 }
 

@@ -280,13 +280,9 @@ func (t *pairTable) byOrder() []pair {
 		if slot == 0 {
 			continue
 		}
-		order := uint32(slot & noOrder)
-		pairs[counts[order]] = pair{
-			left:  symbol(slot >> (2 * symbolBits) & noOrder),
-			right: symbol(slot >> symbolBits & noOrder),
-			order: order,
-		}
-		counts[order]++
+		p := slotPair(slot)
+		pairs[counts[p.order]] = p
+		counts[p.order]++
 	}
 	return pairs
 }

@@ -48,6 +48,10 @@ type Config struct {
 	// the tokens of that kind are left out.
 	Scores []float32
 
+	// Added reports tokens that are in the vocabulary but not the model's: none
+	// is merged to, or started from. It may be nil.
+	Added func(id vocab.ID) bool
+
 	Chars bool // merging starts from characters, not from bytes
 	Whole bool // a piece that is a Normal token is that token, whatever the merges say
 
@@ -98,7 +102,7 @@ type Model struct {
 	byteSymbols [256]symbol
 	allBytes    bool     // byte-level, with a symbol for each byte
 	bytePairs   []uint32 // order of the merge of two bytes, by left<<8|right; noOrder if none
-	seeds       *seeds   // nil with Config.Chars
+	seeds       *seeds   // nil where merging starts from single bytes or characters
 	chars       *chars   // with Config.Chars, the symbols to start from
 	fallback    [256]vocab.ID
 
@@ -160,7 +164,7 @@ func New(c Config) (*Model, error) {
 	if !c.Chars {
 		m.allBytes = !slices.Contains(m.byteSymbols[:], noSymbol)
 		m.bytePairs = m.findBytePairs()
-		m.seeds = m.findSeeds(list)
+		m.seeds = m.newSeeds()
 	}
 	m.breaks = newBreaks(m, list)
 	return m, nil

@@ -51,8 +51,12 @@ func newBreaks(m *Model, list *mergeList) *Breaks {
 			b.joined[i] = [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 		}
 	} else {
+		last := noSymbol
 		for _, sym := range list.made() {
-			b.join(m.symbolBytes(sym))
+			if sym != last { // lists have all ways to make a token side by side
+				b.join(m.symbolBytes(sym))
+			}
+			last = sym
 		}
 	}
 	b.plain = !b.uncut && b.lost == lostApart

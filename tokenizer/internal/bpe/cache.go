@@ -57,21 +57,21 @@ type Scratch struct {
 	wideFilled int
 
 	syms   []symbol
-	keys   [shortPiece]uint32
-	links  [shortPiece]link
-	recent recentPairs
+	keys   [shortPiece + 1]uint32
+	links  [shortPiece + 1]link
 	nodes  []node
 	heap   mergeHeap
 	piece  []byte
 	window []vocab.ID
+	memos  [8]memo
 	ids    []vocab.ID
 }
 
 // adopt begins anew for a model.
 func (s *Scratch) adopt(m *Model) {
 	s.owner = m
-	clear(s.recent[:])
 	s.entries, s.wide = nil, nil
+	s.memos = [len(s.memos)]memo{}
 }
 
 // grow makes the cache larger, with the entries that are there.

@@ -44,7 +44,7 @@ func (m *Model) appendAtOnce(dst []vocab.ID, piece []byte, s *Scratch) []vocab.I
 	if s.owner != m {
 		s.adopt(m)
 	}
-	s.syms = slices.Grow(s.syms[:0], len(piece))
+	s.syms = slices.Grow(s.syms[:0], len(piece)+1)
 	var syms []symbol
 	switch short := len(piece) <= shortPiece; {
 	case short && m.allBytes:
@@ -88,8 +88,9 @@ func (m *Model) startBytes(s *Scratch, piece []byte) {
 	for i := 0; i < len(piece); {
 		c := piece[i]
 		if c >= utf8.RuneSelf || c == ' ' {
-			if seed, size := m.seeds.at(piece, i); size > 0 {
-				for _, sym := range seed {
+			if from, size := m.seedAt(piece, i); size > 0 {
+				for ; from != noSeed; from >>= symbolBits {
+					sym := symbol(from & noOrder)
 					if n > 0 {
 						keys[n-1] = m.pairs.find(syms[n-1], sym)<<keyBits | (n - 1)
 					}
@@ -124,48 +125,42 @@ func (m *Model) startPairs(s *Scratch) {
 // mergeShort merges the symbols in s.syms, at most shortPiece, whose pairs are
 // in s.keys.
 func (m *Model) mergeShort(s *Scratch) []symbol {
-	syms := s.syms
-	n := len(syms)
+	n := len(s.syms)
 	if n < 2 {
-		return syms
+		return s.syms
 	}
-	keys, links, pairs := s.keys[:n], &s.links, &m.pairs
-	for i := range n {
+	syms := append(s.syms, noSymbol)
+	keys, links, pairs := s.keys[:n+1], &s.links, &m.pairs
+	for i := range n + 1 {
 		links[i] = link{uint8(i - 1), uint8(i + 1)}
 	}
+	links[0].prev = uint8(n)
 	keys[n-1] = noKey
 	for {
 		best := noKey
-		for _, k := range keys {
+		for _, k := range keys[:n] {
 			best = min(best, k)
 		}
 		if best>>keyBits >= noOrder {
 			break
 		}
 		if m.ties != nil {
-			best = m.leftmostTied(keys, best)
+			best = m.leftmostTied(keys[:n], best)
 		}
 		i := best & (1<<keyBits - 1)
 		sym := m.result(best >> keyBits)
 		gone := uint32(links[i].next)
-		after := uint32(links[gone].next)
-		syms[i], links[i].next = sym, uint8(after)
-		keys[gone], keys[i] = noKey, noKey
-		if i > 0 {
-			before := uint32(links[i].prev)
-			order := uint32(noOrder)
-			if key := pairKey(syms[before], sym); pairs.mayHold(key) {
-				order = pairs.probe(key)
-			}
-			keys[before] = order<<keyBits | before
+		before, after := uint32(links[i].prev), uint32(links[gone].next)
+		syms[i], links[i].next, links[after].prev = sym, uint8(after), uint8(i)
+		keys[gone] = noKey
+		left, right := pairKey(syms[before], sym), pairKey(sym, syms[after])
+		mayLeft, mayRight := pairs.mayHold(left), pairs.mayHold(right)
+		keys[before], keys[i] = noKey, noKey
+		if mayLeft {
+			keys[before] = pairs.probe(left)<<keyBits | before
 		}
-		if after < uint32(n) {
-			links[after].prev = uint8(i)
-			order := uint32(noOrder)
-			if key := pairKey(sym, syms[after]); pairs.mayHold(key) {
-				order = pairs.probe(key)
-			}
-			keys[i] = order<<keyBits | i
+		if mayRight {
+			keys[i] = pairs.probe(right)<<keyBits | i
 		}
 	}
 	out := 0

@@ -45,7 +45,7 @@ func hashOf(b []byte) uint64 {
 // the lowest ID, as vocab.Lookup does.
 func newNames(c *Config) *names {
 	v := c.Vocab
-	n := &names{vocab: v, chars: c.Chars, slots: make([]uint64, 1<<bits.Len(uint(2*v.Len()+512)))}
+	n := &names{vocab: v, chars: c.Chars, slots: make([]uint64, 1<<bits.Len(uint(v.Len()+v.Len()/2+512)))}
 	kinds := []vocab.Kind{vocab.Normal}
 	if !c.ByID {
 		kinds = append(kinds, vocab.UserDefined)
@@ -58,7 +58,7 @@ func newNames(c *Config) *names {
 	}
 	for _, kind := range kinds {
 		for i := range v.Len() {
-			if id := vocab.ID(i); v.Kind(id) == kind && len(v.Bytes(id)) > 0 {
+			if id := vocab.ID(i); v.Kind(id) == kind && len(v.Bytes(id)) > 0 && (c.Added == nil || !c.Added(id)) {
 				n.insert(v.Bytes(id), symbol(i))
 			}
 		}
@@ -74,7 +74,7 @@ func (n *names) bytes(s symbol) []byte {
 }
 
 func (n *names) insert(b []byte, s symbol) {
-	if 2*(n.used+1) > len(n.slots) {
+	if 3*(n.used+1) > 2*len(n.slots) {
 		n.grow()
 	}
 	h := hashOf(b) * hashMix

@@ -6,7 +6,7 @@ import "math/bits"
 const noOrder = 1<<symbolBits - 1
 
 // pairTable finds the merge of two neighbours: a hash table with linear
-// probing, at most half full. Most neighbours do not merge, and the table does
+// probing, at most 60 % full. Most neighbours do not merge, and the table does
 // not fit into a core's cache: so a filter that does says no to nearly all of
 // these.
 type pairTable struct {
@@ -24,8 +24,8 @@ const occupied = 1 << 63
 // newPairTable enters pairs. Of equal ones the first counts, or with last the
 // last; repeated says that there are any.
 func newPairTable(pairs []pair, last bool) (t pairTable, repeated bool) {
-	logSlots := max(4, bits.Len(uint(2*len(pairs))))
-	logWords := max(1, logSlots-4)
+	logSlots := max(4, bits.Len(uint(len(pairs)+2*len(pairs)/3)))
+	logWords := max(1, bits.Len(uint(len(pairs)+len(pairs)/2))-4) // 6 to 12 bits a pair
 	t = pairTable{
 		slots:       make([]uint64, 1<<logSlots),
 		shift:       uint8(64 - logSlots),
@@ -71,6 +71,15 @@ func (t *pairTable) add(p pair, replace bool) bool {
 	}
 }
 
+// slotPair is the pair in a slot.
+func slotPair(slot uint64) pair {
+	return pair{
+		left:  symbol(slot >> (2 * symbolBits) & noOrder),
+		right: symbol(slot >> symbolBits & noOrder),
+		order: uint32(slot & noOrder),
+	}
+}
+
 // find gives the order of the merge of two neighbours, noOrder if there is
 // none.
 func (t *pairTable) find(left, right symbol) uint32 {
@@ -81,6 +90,9 @@ func (t *pairTable) find(left, right symbol) uint32 {
 	return t.probe(key)
 }
 
+// mayHold is false for most keys that are not in the table. It and probe are
+// small enough to be inlined where merging looks up both new neighbours: the
+// waits for their two words of the filter overlap then.
 func (t *pairTable) mayHold(key uint64) bool {
 	h := key * golden
 	mask := filterBits(h)
@@ -97,44 +109,4 @@ func (t *pairTable) probe(key uint64) uint32 {
 			return noOrder
 		}
 	}
-}
-
-func (t *pairTable) findKey(key, h uint64) uint32 {
-	mask := filterBits(h)
-	if t.filter[h>>t.filterShift]&mask != mask {
-		return noOrder
-	}
-	for i := h >> t.shift; ; i = (i + 1) & uint64(len(t.slots)-1) {
-		slot := t.slots[i]
-		if slot>>symbolBits == key {
-			return uint32(slot) & noOrder
-		}
-		if slot == 0 {
-			return noOrder
-		}
-	}
-}
-
-// recentPairs is a direct-mapped cache of pairs looked up, those that do not
-// merge included. Its slots are those of a pairTable.
-type recentPairs [1 << recentBits]uint64
-
-const recentBits = 13
-
-func (r *recentPairs) find(t *pairTable, left, right symbol) uint32 {
-	key := pairKey(left, right)
-	h := key * golden
-	if slot := r[h>>(64-recentBits)]; slot>>symbolBits == key {
-		return uint32(slot) & noOrder
-	}
-	return r.fetch(t, key, h)
-}
-
-// fetch looks up a pair and keeps it.
-//
-//go:noinline
-func (r *recentPairs) fetch(t *pairTable, key, h uint64) uint32 {
-	order := t.findKey(key, h)
-	r[h>>(64-recentBits)] = key<<symbolBits | uint64(order)
-	return order
 }

@@ -1,6 +1,10 @@
 package bpe
 
-import "unicode/utf8"
+import (
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
 
 // seeds start the merging of a byte-level piece from characters instead of
 // bytes where that cannot make a difference.
@@ -21,10 +25,17 @@ import "unicode/utf8"
 type seeds struct {
 	// inner is for characters with no ASCII beside them, first for those after a
 	// blank that begins the piece, that blank included. They are by code point up
-	// to three bytes: place in syms<<3 | number of symbols, 0 for none.
-	inner, first []uint32
-	syms         []symbol
+	// to three bytes, and 0 until the character is first met: a text has few of
+	// them, and working all out would take as long as a tenth of loading.
+	inner, first []atomic.Int64
+	near         func() neighbours
 }
+
+// seed is up to three symbols, symbolBits each, the first lowest. Ones fill it up,
+// so that noSymbol follows, and noSeed has none. It is negative.
+type seed int64
+
+const noSeed seed = -1
 
 // beside says which bytes may stand beside a seed.
 var beside = func() (is [256]bool) {
@@ -38,16 +49,27 @@ var beside = func() (is [256]bool) {
 // stand beside a seed.
 type neighbours struct{ toLeft, toRight []uint32 }
 
-func (m *Model) findSeeds(list *mergeList) *seeds {
-	s := &seeds{inner: make([]uint32, 1<<16), first: make([]uint32, 1<<16)}
+func (m *Model) newSeeds() *seeds {
 	if !m.allBytes || m.ties != nil {
-		return s
+		return nil
 	}
+	return &seeds{
+		inner: make([]atomic.Int64, 1<<16),
+		first: make([]atomic.Int64, 1<<16),
+		near:  sync.OnceValue(m.findNeighbours),
+	}
+}
+
+func (m *Model) findNeighbours() neighbours {
 	near := neighbours{make([]uint32, m.tokens+len(m.extras)), make([]uint32, m.tokens+len(m.extras))}
 	for i := range near.toLeft {
 		near.toLeft[i], near.toRight[i] = noOrder, noOrder
 	}
-	for _, p := range list.pairs {
+	for _, slot := range m.pairs.slots {
+		if slot == 0 {
+			continue
+		}
+		p := slotPair(slot)
 		if left := m.symbolBytes(p.left); beside[left[len(left)-1]] {
 			near.toLeft[p.right] = min(near.toLeft[p.right], p.order)
 		}
@@ -55,20 +77,7 @@ func (m *Model) findSeeds(list *mergeList) *seeds {
 			near.toRight[p.left] = min(near.toRight[p.left], p.order)
 		}
 	}
-	buf := []byte{' '}
-	for r := rune(utf8.RuneSelf); int(r) < len(s.inner); r++ {
-		if !utf8.ValidRune(r) {
-			continue
-		}
-		buf = utf8.AppendRune(buf[:1], r)
-		if m.anyPair(buf[1:]) {
-			s.inner[r] = s.add(m.seedOf(buf[1:], near, true))
-		}
-		if m.anyPair(buf) {
-			s.first[r] = s.add(m.seedOf(buf, near, false))
-		}
-	}
-	return s
+	return near
 }
 
 // anyPair reports whether any two neighbours among some bytes merge.
@@ -81,20 +90,15 @@ func (m *Model) anyPair(text []byte) bool {
 	return false
 }
 
-// add enters what a character starts from.
-func (s *seeds) add(syms []symbol) uint32 {
-	if len(syms) == 0 {
-		return 0
-	}
-	s.syms = append(s.syms, syms...)
-	return uint32(len(s.syms)-len(syms))<<3 | uint32(len(syms))
-}
-
 // seedOf takes the steps of a character as far as they can be taken. If
 // leftOpen is not set, nothing stands on its left.
-func (m *Model) seedOf(char []byte, near neighbours, leftOpen bool) []symbol {
-	var syms, seed [4]symbol
-	n, taken, last := len(char), 0, uint32(0)
+func (m *Model) seedOf(char []byte, leftOpen bool) seed {
+	if !m.anyPair(char) {
+		return noSeed
+	}
+	near := m.seeds.near()
+	var syms [4]symbol
+	taken, n, last := noSeed, len(char), uint32(0)
 	for i, b := range char {
 		syms[i] = m.byteSymbols[b]
 	}
@@ -110,10 +114,13 @@ func (m *Model) seedOf(char []byte, near neighbours, leftOpen bool) []symbol {
 			}
 		}
 		if n < len(char) && last < best && safe(last) {
-			seed, taken = syms, n
+			taken = noSeed
+			for i := n - 1; i >= 0; i-- {
+				taken = taken<<symbolBits | seed(syms[i])
+			}
 		}
 		if best == noOrder || !safe(best) {
-			return seed[:taken]
+			return taken
 		}
 		last = max(last, best)
 		syms[at] = m.result(best)
@@ -126,8 +133,10 @@ func (m *Model) seedOf(char []byte, near neighbours, leftOpen bool) []symbol {
 // characters start from.
 func (m *Model) appendBytes(syms []symbol, piece []byte) []symbol {
 	for i := 0; i < len(piece); {
-		if seed, size := m.seeds.at(piece, i); size > 0 {
-			syms = append(syms, seed...)
+		if from, size := m.seedAt(piece, i); size > 0 {
+			for ; from != noSeed; from >>= symbolBits {
+				syms = append(syms, symbol(from&noOrder))
+			}
 			i += size
 			continue
 		}
@@ -139,50 +148,55 @@ func (m *Model) appendBytes(syms []symbol, piece []byte) []symbol {
 	return syms
 }
 
-// at gives what the text of a piece at i starts from, and its length in bytes:
-// 0 if that is its bytes.
-func (s *seeds) at(piece []byte, i int) ([]symbol, int) {
+// seedAt gives what the text of a piece at i starts from, and its length in
+// bytes: 0 if that is its bytes.
+func (m *Model) seedAt(piece []byte, i int) (seed, int) {
 	switch c := piece[i]; {
+	case m.seeds == nil:
 	case c >= utf8.RuneSelf:
 		if i == 0 || beside[piece[i-1]] {
-			return s.find(s.inner, piece[i:])
+			return m.seedOfFirst(m.seeds.inner, piece[i:], 0)
 		}
 	case c == ' ' && i == 0 && len(piece) > 2 && piece[1] >= utf8.RuneSelf:
-		if seed, size := s.find(s.first, piece[1:]); size > 0 {
-			return seed, 1 + size
-		}
+		return m.seedOfFirst(m.seeds.first, piece, 1)
 	}
-	return nil, 0
+	return noSeed, 0
 }
 
-// find gives what the character at the beginning of text starts from, by one
-// of the tables, and its length in bytes: 0 if that is its bytes.
-func (s *seeds) find(table []uint32, text []byte) ([]symbol, int) {
-	if len(text) < 2 {
-		return nil, 0
+// seedOfFirst gives what the character at text[blank:] starts from, with the
+// blank before it, by one of the tables, and the length in bytes: 0 if that is
+// its bytes.
+func (m *Model) seedOfFirst(table []atomic.Int64, text []byte, blank int) (seed, int) {
+	b := text[blank:]
+	if len(b) < 2 {
+		return noSeed, 0
 	}
-	c := text[0]
+	c := b[0]
 	size := 2
-	r := int(c&0x1f)<<6 | int(text[1]&0x3f)
+	r := int(c&0x1f)<<6 | int(b[1]&0x3f)
 	switch {
-	case text[1]&0xc0 != 0x80 || c < 0xc2 || c >= 0xf0:
-		return nil, 0
+	case b[1]&0xc0 != 0x80 || c < 0xc2 || c >= 0xf0:
+		return noSeed, 0
 	case c >= 0xe0:
-		if len(text) < 3 || text[2]&0xc0 != 0x80 {
-			return nil, 0
+		if len(b) < 3 || b[2]&0xc0 != 0x80 {
+			return noSeed, 0
 		}
 		size = 3
-		if r = int(c&0x0f)<<12 | int(text[1]&0x3f)<<6 | int(text[2]&0x3f); r < 0x800 {
-			return nil, 0
+		if r = int(c&0x0f)<<12 | int(b[1]&0x3f)<<6 | int(b[2]&0x3f); r < 0x800 {
+			return noSeed, 0
 		}
 	}
-	if size < len(text) && (!beside[text[size]] || text[size]&0xc0 == 0x80) {
-		return nil, 0
+	if size < len(b) && (!beside[b[size]] || b[size]&0xc0 == 0x80) {
+		return noSeed, 0
 	}
-	seed := table[r]
-	if seed == 0 {
-		return nil, 0
+	size += blank
+	known := seed(table[r].Load())
+	if known == 0 {
+		known = m.seedOf(text[:size], blank == 0)
+		table[r].Store(int64(known))
 	}
-	at := seed >> 3
-	return s.syms[at : at+seed&7], size
+	if known == noSeed {
+		return noSeed, 0
+	}
+	return known, size
 }

@@ -71,7 +71,7 @@ func (r *patternReader) next() error {
 		r.write(".", 1)
 		r.operand = true
 	case '\\':
-		set, char, n, err := r.escape(rest)
+		set, char, n, err := r.escape(rest, false)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (r *patternReader) class() error {
 // member reads a character of a set, or a class.
 func (r *patternReader) member(rest string) (char rune, set string, n int, err error) {
 	if rest[0] == '\\' {
-		set, char, n, err = r.escape(rest)
+		set, char, n, err = r.escape(rest, true)
 		return char, set, n, err
 	}
 	char, n = utf8.DecodeRuneInString(rest)
@@ -193,7 +193,7 @@ var (
 
 // escape reads a backslash and what belongs to it: a character, or a class as
 // ranges for a set.
-func (r *patternReader) escape(rest string) (set string, char rune, n int, err error) {
+func (r *patternReader) escape(rest string, bracketed bool) (set string, char rune, n int, err error) {
 	if len(rest) < 2 {
 		return "", 0, 0, fmt.Errorf("the pattern ends in a backslash")
 	}
@@ -209,7 +209,19 @@ func (r *patternReader) escape(rest string) (set string, char rune, n int, err e
 	}
 	if name, ok := escapedSets[c]; ok {
 		var b strings.Builder
-		rows(func(_ string, p []rune) { b.WriteString(quote(p[0]) + "-" + quote(p[1])) }, name)
+		rows(func(_ string, p []rune) {
+			// In brackets \w has not the numbers that Oniguruma's own table of
+			// Latin-1 counts in: superscripts and fractions.
+			lo, hi := p[0], p[1]
+			switch {
+			case c != 'w' || !bracketed:
+			case lo == 0xb2 || lo == 0xbc:
+				return
+			case lo == 0xb9: // up to 0xba, a letter
+				lo++
+			}
+			b.WriteString(quote(lo) + "-" + quote(hi))
+		}, name)
 		return b.String(), 0, 2, nil
 	}
 	if c < utf8.RuneSelf && !unicode.IsLetter(rune(c)) && !unicode.IsDigit(rune(c)) {

@@ -32,11 +32,75 @@ func newRegexp(text string, b behavior, invert bool, e engine) (stage, error) {
 	if b == removed && slices.ContainsFunc(p.code, instruction.looks) {
 		return nil, fmt.Errorf("pattern %q is not supported: with behavior Removed it must not look ahead", text)
 	}
-	return &inexact{delimited{&pattern{p}, "regexp " + text, b, invert}}, nil
+	return &inexact{delimited{&pattern{p}, "regexp " + text, b, invert}, findRun(text, e)}, nil
 }
 
 // inexact has examples for probes only.
-type inexact struct{ delimited }
+type inexact struct {
+	delimited
+	run *run // nil for most patterns
+}
+
+// run is a pattern of the form A?B+, B+, B or B+$, where A and B are single
+// characters of a set. From a cut inside a match on, the rest of it matches,
+// too, and nothing that starts inside of what is between matches does.
+type run struct {
+	first, more charset // first is empty without A
+	repeated    bool
+	toEnd       bool // with $
+}
+
+// findRun gives the run that a pattern is; nil if it is none.
+func findRun(text string, e engine) *run {
+	p := &parser{text: text, engine: e}
+	r := new(run)
+	f, err := p.atom()
+	if err != nil || f.single == nil {
+		return nil
+	}
+	if r.more = f.single; p.accept("?") && p.more() {
+		r.first = r.more
+		if f, err = p.atom(); err != nil || f.single == nil {
+			return nil
+		}
+		r.more = f.single
+	}
+	r.repeated = p.accept("+")
+	r.toEnd = r.repeated && p.accept("$")
+	if p.more() || r.first != nil && !r.repeated {
+		return nil
+	}
+	return r
+}
+
+// surely gives a place in part, the beginning of a text from which on the run
+// splits it, before which it does not do so, given that it goes on beyond part
+// without one.
+func (r *run) surely(part []byte, from int) int {
+	c, n := decode(part[from:])
+	if !r.toEnd && r.repeated && (r.more.has(c) || r.first.has(c) && r.moreAt(part, from+n)) {
+		return len(part) // inside of a match
+	}
+	end := len(part)
+	for end > from {
+		_, n := utf8.DecodeLastRune(part[from:end])
+		if c, _ := decode(part[end-n:]); !r.first.has(c) && !(r.toEnd && r.more.has(c)) {
+			break
+		}
+		if end -= n; !r.toEnd {
+			break
+		}
+	}
+	return end
+}
+
+func (r *run) moreAt(part []byte, i int) bool {
+	if i == len(part) {
+		return false
+	}
+	c, _ := decode(part[i:])
+	return r.more.has(c)
+}
 
 func (*inexact) Exact() bool { return false }
 
@@ -324,7 +388,7 @@ func (p *parser) atom() (fragment, error) {
 		if p.accept(`\z`) {
 			return one(instruction{op: opEnd}), nil
 		}
-		s, isSet, err := p.escape()
+		s, isSet, err := p.escape(false)
 		if err != nil || isSet {
 			return one(instruction{op: opChar, set: s}), err
 		}
@@ -374,8 +438,19 @@ func (p *parser) group() (fragment, error) {
 	return one(instruction{op: opLook, not: not, sub: newProgram(f)}), nil
 }
 
-// escape parses a backslash and what follows. isSet is false for a character.
-func (p *parser) escape() (s charset, isSet bool, err error) {
+// rubyWord is \w in Oniguruma: without the two joiners and, unless in brackets,
+// with those numbers of Latin-1 that its own table of it counts in.
+func rubyWord(word charset, bracketed bool) charset {
+	s := word.and(charset{{0x200c, 0x200d}}.negated())
+	if !bracketed {
+		s = append(s, charset{{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}}...).normalized()
+	}
+	return s
+}
+
+// escape parses a backslash and what follows, inside of brackets or not. isSet
+// is false for a character.
+func (p *parser) escape(bracketed bool) (s charset, isSet bool, err error) {
 	p.at++
 	if !p.more() {
 		return nil, false, p.errorf(`\ at the end`)
@@ -385,10 +460,16 @@ func (p *parser) escape() (s charset, isSet bool, err error) {
 	switch c {
 	case 's', 'S', 'w', 'W', 'd', 'D':
 		name := map[byte]string{'s': `\s`, 'w': `\w`, 'd': "Nd"}[c|0x20]
-		if s, err = p.table().property(name); err == nil && c < 'a' {
+		if s, err = p.table().property(name); err != nil {
+			return s, true, err
+		}
+		if p.engine == oniguruma && name == `\w` {
+			s = rubyWord(s, bracketed)
+		}
+		if c < 'a' {
 			s = s.negated()
 		}
-		return s, true, err
+		return s, true, nil
 	case 'p', 'P':
 		name := p.text[p.at:min(p.at+1, len(p.text))]
 		if name == "{" {
@@ -508,7 +589,7 @@ func (p *parser) classItem() (charset, error) {
 
 func (p *parser) classChar() (s charset, isSet bool, err error) {
 	if p.text[p.at] == '\\' {
-		return p.escape()
+		return p.escape(true)
 	}
 	r, n := utf8.DecodeRuneInString(p.text[p.at:])
 	p.at += n

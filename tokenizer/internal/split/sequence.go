@@ -30,19 +30,26 @@ func newSequence(first, then stage) *sequence { return &sequence{first, then} }
 var eachKind = []string{"a", "A", "中", "\u0301", "1", "!", "+", "\x00", " ", "\n"}
 
 // segment gives the end of first's pretoken at from, or a place before it that
-// is at least so many bytes away. whole is false for the latter.
+// is about so many bytes away. whole is false for the latter.
 func (s *sequence) segment(text []byte, from, least int) (end, look int, whole bool) {
-	c, ok := s.first.(*cuts)
-	if !ok || from+least >= len(text) {
-		end, look = s.first.next(text, from)
-		return end, look, true
+	if from+least < len(text) {
+		part := text[:from+least]
+		part = part[:settled(part)]
+		switch first := s.first.(type) {
+		case *cuts:
+			end, look = first.next(part, from)
+			return end, look, look < len(part)
+		case *inexact:
+			if end, look = first.next(part, from); look < len(part) {
+				return end, look, true
+			}
+			if end = first.run.surely(part, from); end > from {
+				return end, len(part), false
+			}
+		}
 	}
-	part := text[:from+least]
-	part = part[:settled(part)]
-	if end, look = c.next(part, from); look < len(part) {
-		return end, look, true
-	}
-	return end, look, false
+	end, look = s.first.next(text, from)
+	return end, look, true
 }
 
 func (s *sequence) next(text []byte, from int) (int, int) {

@@ -93,6 +93,8 @@ func restarts(first, then stage) bool {
 	case *exact: // the numbers of " ?\p{N}+" are at the end of a pretoken
 		m, ok := s.matcher.(*gpt2)
 		return ok && !m.digits && cutsNumbersOnly(then)
+	case *inexact:
+		return s.behavior == isolated && !s.invert && s.run != nil
 	case *delimited:
 		f, ok := s.finder.(*repeat)
 		return ok && s.behavior == isolated && !s.invert && (f.least <= 1 && f.most <= 1 || keepsNumbers(then) && f.set == numbers)

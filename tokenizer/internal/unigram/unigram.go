@@ -39,6 +39,8 @@ type Config struct {
 	Unknown vocab.ID
 	// ByteFallback makes the Byte tokens of their bytes stand for them instead.
 	ByteFallback bool
+	// Absent reports tokens that no text holds as they are spelt; it may be nil.
+	Absent func(id vocab.ID) bool
 	// FuseUnknown makes one Unknown of several side by side.
 	FuseUnknown bool
 }
@@ -105,6 +107,9 @@ func (m *Model) entries(c Config) []trie.Entry {
 		switch {
 		case !c.Single:
 			worst = min(worst, score)
+			if c.Absent != nil && c.Absent(id) {
+				continue
+			}
 			if kind == vocab.Byte && len(text) == 1 {
 				text = fmt.Appendf(nil, "<0x%02X>", text[0])
 			}

@@ -25,6 +25,9 @@ type Config struct {
 	MaxChars int
 	// Unknown stands for words that cannot be cut; [vocab.None] leaves them out.
 	Unknown vocab.ID
+	// Added reports tokens that are in the vocabulary but no pieces; it may be
+	// nil.
+	Added func(id vocab.ID) bool
 }
 
 const defaultMaxChars = 100
@@ -51,6 +54,9 @@ func New(c Config) (*Model, error) {
 	}
 	var first, rest []trie.Entry
 	for i := range c.Vocab.Len() {
+		if c.Added != nil && c.Added(vocab.ID(i)) {
+			continue
+		}
 		text := c.Vocab.Bytes(vocab.ID(i))
 		first = append(first, trie.Entry{Text: text, ID: int32(i)})
 		if after, ok := bytes.CutPrefix(text, []byte(c.Prefix)); ok {
