@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -148,6 +149,28 @@ func families() []family {
 			return openJSON(t, object{"model": unigramModel(r, alphabet, fallback), "pre_tokenizer": object{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": r.IntN(2) == 0}})
 		}
 	}
+	// flagged has added tokens with flags, spelled otherwise than the tokens of
+	// the same text, behind a normalizer.
+	flagged := func(flags object, normalizer object, contents ...string) func(testing.TB, *rand.Rand, []string) *tokenizer.Tokenizer {
+		return func(t testing.TB, r *rand.Rand, alphabet []string) *tokenizer.Tokenizer {
+			merges := randomMerges(r, alphabet, 8)
+			if !slices.Contains(merges, [2]string{"\n", "\n"}) {
+				merges = append(merges, [2]string{"\n", "\n"})
+			}
+			model := byteLevel(merges)
+			n := len(model["vocab"].(object))
+			var list []any
+			for i, text := range contents {
+				token := object{"id": n + i, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": false}
+				if id, ok := model["vocab"].(object)[text]; ok {
+					token["id"] = id
+				}
+				maps.Copy(token, flags)
+				list = append(list, token)
+			}
+			return openJSON(t, object{"model": model, "pre_tokenizer": splitBy(llama3Pattern), "added_tokens": list, "normalizer": normalizer})
+		}
+	}
 	added := func(t testing.TB, r *rand.Rand, alphabet []string) *tokenizer.Tokenizer {
 		model := byteLevel(randomMerges(r, alphabet, 10, "<a>", "<a>>", "a<"))
 		var list []any
@@ -166,6 +189,11 @@ func families() []family {
 		{"whole pieces", []string{"a", "b", " ", "1"}, nil, whole, 1, true},
 		{"NFC", []string{"e", "\u0301", "\u0327", " "}, []string{"\xa9", "\x81", "\xa7", "\xcc", "\xc8", "\xc3"}, nfc, 50, false},
 		{"added tokens", []string{"<", "a", ">", " "}, nil, added, 10, false},
+		{"single words", []string{"a", "<", ">", "\n", " "}, nil, flagged(object{"single_word": true}, nil, "<a>", "\n\n"), 5, false},
+		{"stripping", []string{"a", "<", ">", "\n", " "}, nil, flagged(object{"lstrip": true, "rstrip": true}, nil, "<a>", " a"), 100, false},
+		{"rewritten added tokens", []string{"a", "b", "<", "c", " "}, nil, flagged(object{"normalized": true},
+			object{"type": "Replace", "pattern": object{"String": "ab"}, "content": "c"}, "a", "ab<"), 100, false},
+		{"composed added tokens", []string{"a", "\u0301", "<", " "}, nil, flagged(object{"normalized": true}, object{"type": "NFC"}, "a", "<"), 100, false},
 		{"SentencePiece BPE", []string{"a", "b", " ", "é"}, nil, meta, 3, true},
 		{"SentencePiece BPE halves", []string{"a", " ", "\xc3", "\xa9", "é", "\xe2\x98"}, nil, meta, 3, false},
 		{"Unigram", []string{"a", "b", " ", "c"}, nil, unigram(false), 3, true},

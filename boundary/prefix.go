@@ -69,7 +69,7 @@ const separators = "\xff\xfe\xc0\xc1\xf5\x00"
 func (a *analysis) merged(dst []vocab.ID, piece []byte) []vocab.ID {
 	n := len(dst)
 	dst = a.t.EncodePiece(dst, piece)
-	if len(dst)-n != 1 || len(piece) == 1 {
+	if len(dst)-n != 1 || len(piece) == 1 && a.v.Kind(dst[n]) != vocab.UserDefined {
 		return dst
 	}
 	for i := range len(separators) {

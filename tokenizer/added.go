@@ -478,15 +478,16 @@ func (s *stripper) alone(token int32, start int) bool {
 // startsAfresh reports whether tokens are found from byte at of text on as if
 // nothing stood before it. No match reaches across that place.
 func (m *matcher) startsAfresh(text []byte, at int) bool {
-	if m.lonely == nil {
+	if !m.flagged {
 		return true
 	}
-	if at == len(text) || m.lonely[text[at]] {
+	if m.lonely != nil && (at == len(text) || m.lonely[text[at]]) {
 		if r, n := utf8.DecodeLastRune(text[:at]); n > 0 && isWord(r, n) {
 			return false
 		}
 	}
-	// The text of a match that is given up is not searched again.
+	// The text of a match that is given up is not searched again, and one with
+	// lstrip may begin in white space that the match before takes in.
 	for i := max(0, at-m.maxLen+1); i < at; i++ {
 		if c, ok := m.longest(text, i, len(text)); ok && c.end > at {
 			return false

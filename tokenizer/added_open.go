@@ -69,8 +69,8 @@ func (m *matcher) settled(text []byte) int {
 			end = min(end, o.more[0].start)
 		}
 	}
-	if m.lonely != nil {
-		// A match that will be given up divides nothing, but is one.
+	if m.flagged {
+		// See startsAfresh.
 		m.pending(text, func(p int, _ int32) { end = min(end, p) })
 	}
 	return end

@@ -3,6 +3,7 @@ package tokenizer_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -99,5 +100,58 @@ func TestDeclaredRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %s %s %s: error %v, want %q", tt.normalizer, tt.pre, tt.decoder, tt.added, err, tt.want)
 		}
+	}
+}
+
+// Models that SentencePiece 0.2.3 trained on "ab a b ba", "aa bb ab" and
+// "b a ab ba" with normalization_rule_name identity and vocab_size 14, in
+// base64: Unigram with the symbol "▁▁" and remove_extra_whitespaces off, and BPE
+// with the symbol "a b".
+const (
+	symbolModel = "Cg4KBTx1bms+FQAAAAAYAgoMCgM8cz4VAAAAABgDCg0KBDwvcz4VAAAAABgDCg8KBuKWgeKWgRUAAAAAGAQKCwoE4paBYRV1kca/CgsKBOKW" +
+		"gWIVfYnHvwoMCgXiloFhYhXKbee/CgwKBeKWgWJhFa0KGsAKCAoBYhXkxibACggKAWEV2CIowAoKCgPiloEV2CIowBITGAEgC4ABAfoBBuKWgeKWgYgCABoO" +
+		"CghpZGVudGl0eRIAIAA="
+	spacedModel = "Cg4KBTx1bms+FQAAAAAYAgoMCgM8cz4VAAAAABgDCg0KBDwvcz4VAAAAABgDCgwKA2EgYhUAAAAAGAQKCwoE4paBYRUAAACACgsKBOKWgWIV" +
+		"AACAvwoMCgXiloFhYhUAAADACgwKBeKWgWJhFQAAQMAKDAoF4paBYWEVAACAwAoMCgXiloFiYhUAAKDACgkKAmFhFQAAwMAKCgoD4paBFQAA4MAKCAoBYRUA" +
+		"AADBCggKAWIVAAAQwRIQGAIgDoABAfoBA2EgYogCABoMCghpZGVudGl0eRIA"
+)
+
+// TestSymbols checks that Unigram weighs user-defined symbols as pieces, with
+// the IDs that the library gave, and which symbols are refused.
+func TestSymbols(t *testing.T) {
+	open := func(model string) (*tokenizer.Tokenizer, error) {
+		data, err := base64.StdEncoding.DecodeString(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tokenizer.Open(writeFile(t, filepath.Join(t.TempDir(), "tokenizer.model"), data))
+	}
+	tok, err := open(symbolModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		text string
+		want []vocab.ID
+	}{
+		{"▁▁", []vocab.ID{10, 3}},
+		{"  ", []vocab.ID{10, 3}},
+		{"   a", []vocab.ID{3, 3, 9}},
+		{"a  b", []vocab.ID{4, 3, 8}},
+		{" ", []vocab.ID{3}},
+		{"a", []vocab.ID{4}},
+		{"ab   ", []vocab.ID{6, 10, 3}},
+	} {
+		got := tok.Encode(nil, []byte(tt.text))
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%q: got %v, want %v", tt.text, got, tt.want)
+		}
+		want := strings.ReplaceAll(tt.text, "▁", " ")
+		if text := string(tok.Decode(nil, got)); text != want {
+			t.Errorf("%q: decoded as %q", tt.text, text)
+		}
+	}
+	if _, err := open(spacedModel); err == nil || !strings.Contains(err.Error(), `user-defined symbol "a b"`) {
+		t.Errorf("a symbol with a space: error %v", err)
 	}
 }

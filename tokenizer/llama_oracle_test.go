@@ -394,3 +394,24 @@ func languages(t testing.TB) []byte {
 	}
 	return text
 }
+
+// randomMerges makes up to n merges of a, b and c.
+func randomMerges(rng *rand.Rand, n int) [][2]string {
+	parts := []string{"a", "b", "c"}
+	var merges [][2]string
+	for range n {
+		m := [2]string{parts[rng.IntN(len(parts))], parts[rng.IntN(len(parts))]}
+		if len(m[0]+m[1]) > 12 || slices.Contains(merges, m) {
+			continue
+		}
+		merges = append(merges, m)
+		if !slices.Contains(parts, m[0]+m[1]) {
+			parts = append(parts, m[0]+m[1])
+		}
+	}
+	// The list need not be in the order in which tokens can be made.
+	if rng.IntN(2) == 0 {
+		rng.Shuffle(len(merges), func(i, j int) { merges[i], merges[j] = merges[j], merges[i] })
+	}
+	return merges
+}

@@ -225,3 +225,16 @@ func TestEncodeEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherEncodingsFile checks that a published rank file is not opened as an
+// encoding of other ranks.
+func TestOtherEncodingsFile(t *testing.T) {
+	r50k := tokenizertest.Path(t, "r50k_base.tiktoken")
+	if _, err := tokenizer.Open("gpt2=" + r50k); err != nil {
+		t.Error(err)
+	}
+	_, err := tokenizer.Open("o200k_base=" + r50k)
+	if err == nil || !strings.Contains(err.Error(), "the rank file of r50k_base, not of o200k_base") {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"bytes"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -81,17 +80,6 @@ func (s synthetic) open(t testing.TB) *Tokenizer {
 	return open(t, gguftest.Build(s.pairs()...))
 }
 
-// pieces gives the pretokens of a text as strings.
-func pieces(t *Tokenizer, text string) []string {
-	var out []string
-	at := 0
-	for _, e := range pretokens(t, []byte(text)) {
-		out = append(out, text[at:e])
-		at = e
-	}
-	return out
-}
-
 // pretokens gives the ends of the pretokens of a text that normalizes to itself.
 func pretokens(t *Tokenizer, text []byte) []int {
 	s := t.scratches.get()
@@ -99,37 +87,6 @@ func pretokens(t *Tokenizer, text []byte) []int {
 	sp := spelling{t: t, s: s}
 	t.walk(text, &t.plain, atStart, s, &sp)
 	return sp.ends
-}
-
-// openWith adds lines to the list of merges as they are.
-func (s synthetic) openWith(t testing.TB, lines ...string) *Tokenizer {
-	t.Helper()
-	return edit(t, s, func(p *gguftest.Pair) {
-		if p.Key == "tokenizer.ggml.merges" {
-			p.Value = append(p.Value.([]string), lines...)
-		}
-	})
-}
-
-// openWithout makes the tokens of some bytes unused.
-func (s synthetic) openWithout(t testing.TB, missing ...string) *Tokenizer {
-	t.Helper()
-	return edit(t, s, func(p *gguftest.Pair) {
-		if types, ok := p.Value.([]int32); ok {
-			for _, b := range missing {
-				types[b[0]] = int32(vocab.Unused)
-			}
-		}
-	})
-}
-
-func edit(t testing.TB, s synthetic, change func(*gguftest.Pair)) *Tokenizer {
-	t.Helper()
-	pairs := s.pairs()
-	for i := range pairs {
-		change(&pairs[i])
-	}
-	return open(t, gguftest.Build(pairs...))
 }
 
 func open(t testing.TB, b []byte) *Tokenizer {
@@ -160,25 +117,4 @@ func randomText(rng *rand.Rand, parts []string, most int) string {
 		b.WriteString(parts[rng.IntN(len(parts))])
 	}
 	return b.String()
-}
-
-// randomMerges makes up to n merges of a, b and c.
-func randomMerges(rng *rand.Rand, n int) [][2]string {
-	parts := []string{"a", "b", "c"}
-	var merges [][2]string
-	for range n {
-		m := [2]string{parts[rng.IntN(len(parts))], parts[rng.IntN(len(parts))]}
-		if len(m[0]+m[1]) > 12 || slices.Contains(merges, m) {
-			continue
-		}
-		merges = append(merges, m)
-		if !slices.Contains(parts, m[0]+m[1]) {
-			parts = append(parts, m[0]+m[1])
-		}
-	}
-	// The list need not be in the order in which tokens can be made.
-	if rng.IntN(2) == 0 {
-		rng.Shuffle(len(merges), func(i, j int) { merges[i], merges[j] = merges[j], merges[i] })
-	}
-	return merges
 }

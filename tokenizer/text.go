@@ -248,9 +248,6 @@ func (t *Tokenizer) settleSegment(ids []vocab.ID, seg []byte, m mark, set *added
 		s.text = append(append(s.text[:0], dummyPrefix...), norm...)
 		norm, prefix = s.text, len(dummyPrefix)
 	}
-	if !set.normalized.empty() {
-		norm = norm[:set.normalized.settled(norm)]
-	}
 	t.fix(norm, set.normalized, s)
 	if len(s.inner) > 0 && t.prefix.when == prefixSegments && !t.prefix.early {
 		return ids, m // likewise
@@ -282,11 +279,17 @@ func (t *Tokenizer) settleSegment(ids []vocab.ID, seg []byte, m mark, set *added
 // fix finds the parts of normalized text that no continuation changes.
 func (t *Tokenizer) fix(norm []byte, added *matcher, s *scratch) {
 	s.fixed, s.parts, s.inner = s.fixed[:0], s.parts[:0], s.inner[:0]
+	limit := len(norm)
 	if !added.empty() {
 		s.inner = added.appendMatches(s.inner, norm)
+		limit = added.settled(norm)
 	}
 	at := 0
 	for _, c := range s.inner {
+		if c.end > limit {
+			limit = min(limit, c.start)
+			break
+		}
 		if c.start > at {
 			s.fixed = t.appendPretokens(s.fixed, norm[at:c.start], at, s)
 			s.parts = append(s.parts, fixedPart{at, len(s.fixed), vocab.None})
@@ -295,6 +298,7 @@ func (t *Tokenizer) fix(norm []byte, added *matcher, s *scratch) {
 		s.parts = append(s.parts, fixedPart{c.start, len(s.fixed), c.id})
 		at = c.end
 	}
+	norm = norm[:max(at, limit)]
 	for from, fixed := at, true; from < len(norm); {
 		if from, fixed = t.split.Next(norm, from); !fixed {
 			break

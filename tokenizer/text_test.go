@@ -39,6 +39,18 @@ var toys = map[string]tokenizertest.Toy{
 	"flags": {Merges: toyMerges, Added: []tokenizertest.ToyAdded{
 		{Content: "<a>", LStrip: true}, {Content: "<b>", RStrip: true}, {Content: "ab", SingleWord: true},
 	}},
+	"given up": {Merges: [][2]string{{">", "1"}, {"a", "b"}}, Added: []tokenizertest.ToyAdded{
+		{Content: "<a>", SingleWord: true}, {Content: ">"}, {Content: "中", SingleWord: true},
+	}},
+	"given up, rewritten": {Merges: toyMerges, Normalizer: `{"type":"Replace","pattern":{"String":"ab"},"content":"c"}`, Added: []tokenizertest.ToyAdded{
+		{Content: "ab<", SingleWord: true, Normalized: true}, {Content: "a", RStrip: true, Normalized: true},
+	}},
+	"taken in": {Merges: toyMerges, Normalizer: `{"type":"NFKD"}`, Added: []tokenizertest.ToyAdded{
+		{Content: " a", LStrip: true, RStrip: true, Normalized: true},
+	}},
+	"prefixes": {Merges: toyMerges, PreTokenizer: strings.Replace(tokenizertest.ByteLevel, `"add_prefix_space":false`, `"add_prefix_space":true`, 1), Added: []tokenizertest.ToyAdded{
+		{Content: "a", SingleWord: true, Normalized: true}, {Content: "<b>", Normalized: true},
+	}},
 	"normalized": {Merges: toyMerges, Normalizer: `{"type":"NFC"}`, Added: []tokenizertest.ToyAdded{
 		{Content: "é<", Normalized: true}, {Content: "<a>"},
 	}},

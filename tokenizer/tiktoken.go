@@ -16,8 +16,12 @@ import (
 // or, if it is empty, of the published encoding whose file it is.
 func fromRanks(ranks *tiktoken.Ranks, name string) (*Tokenizer, error) {
 	e, ok := tiktoken.Known(name)
-	if !ok {
-		e, ok = tiktoken.ByHash(ranks.Hash())
+	own, published := tiktoken.ByHash(ranks.Hash())
+	switch {
+	case !ok:
+		e, ok = own, published
+	case published && own.Hash != e.Hash:
+		return nil, fmt.Errorf("tokenizer: this is the rank file of %s, not of %s: open it as %s=FILE", own.Name, e.Name, own.Name)
 	}
 	if !ok {
 		return nil, fmt.Errorf("tokenizer: a rank file does not say how text is cut before merging, and this is none of those that OpenAI published: name its encoding, as in o200k_base=FILE; known are %s", strings.Join(tiktoken.Names(), ", "))

@@ -326,7 +326,11 @@ func kindsOfEnds(crlf, lf, cr int) []string {
 		name string
 	}{{crlf, "CRLF"}, {lf, "LF"}, {cr, "CR"}} {
 		if k.n > 0 {
-			kinds = append(kinds, fmt.Sprintf("%d lines end with %s", k.n, k.name))
+			verb := "end"
+			if k.n == 1 {
+				verb = "ends"
+			}
+			kinds = append(kinds, fmt.Sprintf("%s %s with %s", counted(k.n, "line"), verb, k.name))
 		}
 	}
 	return kinds

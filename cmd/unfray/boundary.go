@@ -34,7 +34,7 @@ type coverView struct {
 
 // boundaryFlags are those of the command boundary.
 type boundaryFlags struct {
-	path                   string
+	tokenizer              tokenizerFlags
 	special, asJSON, jsonl bool
 	covers                 int
 }
@@ -53,7 +53,7 @@ colours off, COLUMNS sets the width.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
-	addTokenizerFlag(f, &b.path)
+	b.tokenizer.add(cmd)
 	f.BoolVar(&b.special, "special", false, "text that spells a control token becomes that token")
 	f.BoolVar(&b.asJSON, "json", false, "print the report as JSON")
 	f.BoolVar(&b.jsonl, "jsonl", false, `read {"text"} a line, print a report a line`)
@@ -67,7 +67,7 @@ func (b *boundaryFlags) run(cmd *cobra.Command, args []string) error {
 	if b.covers < 0 {
 		return usageError("--covers must not be negative")
 	}
-	t, err := openTokenizer(cmd, b.path)
+	t, err := b.tokenizer.open(cmd)
 	if err != nil {
 		return err
 	}

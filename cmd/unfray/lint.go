@@ -22,7 +22,7 @@ type findingView struct {
 
 // lintFlags are those of the command lint.
 type lintFlags struct {
-	path                 string
+	tokenizer            tokenizerFlags
 	as                   string
 	info, asJSON, strict bool
 }
@@ -56,7 +56,7 @@ the exit status unless --strict asks for it.`,
   printf 'Q: 6*7?\nA: ' | unfray lint --as prompt --json -`,
 	}
 	f := cmd.Flags()
-	addTokenizerFlag(f, &l.path)
+	l.tokenizer.add(cmd)
 	f.StringVar(&l.as, "as", "", "what all files are: prompt, template, markdown or jinja")
 	f.BoolVar(&l.info, "info", false, "also report what is true of many good prompts")
 	f.BoolVar(&l.asJSON, "json", false, "print the findings as one JSON array")
@@ -73,7 +73,7 @@ func (l *lintFlags) run(cmd *cobra.Command, args []string) error {
 	default:
 		return usageError(fmt.Sprintf("--as %s: choose one of prompt, template, markdown, jinja", kind))
 	}
-	t, err := openTokenizer(cmd, l.path)
+	t, err := l.tokenizer.open(cmd)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -94,18 +97,37 @@ func modelPath(flag string) (string, error) {
 	return cache.FindModel()
 }
 
-func addTokenizerFlag(f *pflag.FlagSet, path *string) {
-	f.StringVarP(path, "tokenizer", "t", "", "tokenizer.json, .tiktoken (or NAME=PATH), SentencePiece .model, tekken.json, .gguf, or a folder with one (default: $"+deps.EnvModel+", else the model of \"make deps\")")
+// tokenizerFlags choose a tokenizer.
+type tokenizerFlags struct {
+	path      string
+	reference string
 }
 
-// openTokenizer reads a tokenizer. What it does in another way than its file
-// declares is said on standard error.
-func openTokenizer(cmd *cobra.Command, path string) (*tokenizer.Tokenizer, error) {
-	path, err := modelPath(path)
+// references are the values of --reference.
+var references = map[string]tokenizer.Reference{
+	"file": tokenizer.ByFile, "huggingface": tokenizer.HuggingFace, "llamacpp": tokenizer.LlamaCpp,
+}
+
+func (f *tokenizerFlags) add(cmd *cobra.Command) {
+	names := slices.Sorted(maps.Keys(references))
+	cmd.Flags().StringVar(&f.reference, "reference", "file", "whose IDs count where programs differ about a tokenizer.json or a .gguf (NFC, the order of added tokens): "+strings.Join(names, ", "))
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("reference", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&f.path, "tokenizer", "t", "", "tokenizer.json, .tiktoken (or NAME=PATH), SentencePiece .model, tekken.json, .gguf, or a folder with one (default: $"+deps.EnvModel+", else the model of \"make deps\")")
+}
+
+// open reads the tokenizer. What it does in another way than its file declares
+// is said on standard error.
+func (f *tokenizerFlags) open(cmd *cobra.Command) (*tokenizer.Tokenizer, error) {
+	ref, ok := references[f.reference]
+	if !ok {
+		return nil, usageError(fmt.Sprintf("--reference %s: choose one of %s", f.reference, strings.Join(slices.Sorted(maps.Keys(references)), ", ")))
+	}
+	path, err := modelPath(f.path)
 	if err != nil {
 		return nil, err
 	}
-	t, err := tokenizer.Open(path)
+	t, err := tokenizer.OpenAs(path, ref)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("-t %s: there is no such file or folder", path)

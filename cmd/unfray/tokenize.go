@@ -44,7 +44,7 @@ func tokenViews(t *tokenizer.Tokenizer, text []byte, ids []vocab.ID, ends []int)
 }
 
 func newTokenize() *cobra.Command {
-	var path string
+	var chosen tokenizerFlags
 	var special, asJSON, count, jsonl, show bool
 	cmd := &cobra.Command{
 		Use:   "tokenize [-t TOKENIZER] [TEXT]",
@@ -56,7 +56,7 @@ func newTokenize() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
-	addTokenizerFlag(f, &path)
+	chosen.add(cmd)
 	f.BoolVar(&special, "special", false, "text that spells a control token becomes that token")
 	f.BoolVar(&show, "show", false, "draw the text cut into its tokens (· space, → tab, ↵ newline)")
 	f.BoolVar(&asJSON, "json", false, "print ids, and each token with its place, as JSON")
@@ -64,7 +64,7 @@ func newTokenize() *cobra.Command {
 	f.BoolVar(&jsonl, "jsonl", false, `read {"text"} a line, print {"ids"} a line`)
 	cmd.MarkFlagsMutuallyExclusive("json", "count", "jsonl", "show")
 	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
-		t, err := openTokenizer(cmd, path)
+		t, err := chosen.open(cmd)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func joinIDs(ids []vocab.ID) string {
 }
 
 func newDetokenize() *cobra.Command {
-	var path string
+	var chosen tokenizerFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "detokenize [-t TOKENIZER] [ID…]",
@@ -127,7 +127,7 @@ brackets. IDs on standard input are decoded as they come.`,
   unfray tokenize 'some text' | unfray detokenize -`,
 	}
 	f := cmd.Flags()
-	addTokenizerFlag(f, &path)
+	chosen.add(cmd)
 	f.BoolVar(&asJSON, "json", false, `print {"text"}, or {"bytes"} in base64 where it is not valid UTF-8`)
 	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
 		in, wrong := cmd.InOrStdin(), func(err error) error { return err }
@@ -135,7 +135,7 @@ brackets. IDs on standard input are decoded as they come.`,
 			in = strings.NewReader(strings.Join(args, " "))
 			wrong = func(err error) error { return usageError(err.Error()) }
 		}
-		t, err := openTokenizer(cmd, path)
+		t, err := chosen.open(cmd)
 		if err != nil {
 			return err
 		}

@@ -212,7 +212,7 @@ func (m *Model) apartByMerging(a, b vocab.ID) bool {
 	s := m.scratch()
 	defer m.scratches.Put(s)
 	s.piece = append(append(s.piece[:0], m.vocab.Bytes(a)...), m.vocab.Bytes(b)...)
-	s.ids = m.appendMerged(s.ids[:0], s.piece, s)
+	s.ids = m.appendAtOnce(s.ids[:0], s.piece, s)
 	return len(s.ids) == 2 && s.ids[0] == a && s.ids[1] == b
 }
 
@@ -231,7 +231,7 @@ func (m *Model) Reaches(id vocab.ID) bool {
 	}
 	s := m.scratch()
 	defer m.scratches.Put(s)
-	s.ids = m.appendMerged(s.ids[:0], m.vocab.Bytes(id), s)
+	s.ids = m.appendAtOnce(s.ids[:0], m.vocab.Bytes(id), s)
 	return len(s.ids) == 1 && s.ids[0] == id
 }
 

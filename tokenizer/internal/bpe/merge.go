@@ -26,12 +26,7 @@ func (m *Model) AppendPiece(dst []vocab.ID, piece []byte, s *Scratch) []vocab.ID
 			return append(dst, id)
 		}
 	}
-	return m.appendMerged(dst, piece, s)
-}
-
-// appendMerged is AppendPiece without the Whole rule.
-func (m *Model) appendMerged(dst []vocab.ID, piece []byte, s *Scratch) []vocab.ID {
-	if len(piece) >= windowedPiece && m.direct {
+	if len(piece) > shortPiece && m.direct {
 		if out, ok := m.appendWindows(dst, piece, s); ok {
 			return out
 		}
@@ -39,7 +34,8 @@ func (m *Model) appendMerged(dst []vocab.ID, piece []byte, s *Scratch) []vocab.I
 	return m.appendAtOnce(dst, piece, s)
 }
 
-// appendAtOnce is appendMerged that has all of the piece in memory.
+// appendAtOnce is AppendPiece without the Whole rule, for the whole piece as
+// it is.
 func (m *Model) appendAtOnce(dst []vocab.ID, piece []byte, s *Scratch) []vocab.ID {
 	if s.owner != m {
 		s.adopt(m)

@@ -7,29 +7,20 @@ import (
 	"github.com/unfray/unfray/vocab"
 )
 
-// windowedPiece is the number of bytes from which a piece is merged window by
-// window: then what is saved pays for the derivations.
-const windowedPiece = 1 << 14
-
-// windowBytes is the length of a window. Long ones take longer, for merging is
-// quadratic there, short ones have more borders: this is twice as fast for one
-// letter again and again as 96, and as fast for random ones.
-const windowBytes = 32
-
 // maxSeam is how many tokens on each side of the border between two windows
 // are tried to be merged anew.
 const maxSeam = 32
 
-// appendWindows is appendMerged in time and memory that do not depend on how
-// long symbols and the piece are. It merges windows of the piece each by
-// itself. Where the tokens on both sides of a border would not stay apart it
-// merges some of them anew, more and more until those at the ends do: then all
-// neighbours are apart, and that makes the tokens those of the whole piece (see
+// appendWindows is appendAtOnce in linear time and in memory that does not
+// depend on the piece's length. It merges windows of the piece each by itself.
+// Where the tokens on both sides of a border would not stay apart it merges some
+// of them anew, more and more until those at the ends do: then all neighbours
+// are apart, and that makes the tokens those of the whole piece (see
 // [Model.Proper]). It gives up, with false, where maxSeam tokens do not help.
 func (m *Model) appendWindows(dst []vocab.ID, piece []byte, s *Scratch) ([]vocab.ID, bool) {
 	first := len(dst)
 	for len(piece) > 0 {
-		n := min(windowBytes, len(piece))
+		n := min(shortPiece, len(piece))
 		for i := n; n < len(piece) && i > n-utf8.UTFMax; i-- {
 			if utf8.RuneStart(piece[i]) {
 				n = i
@@ -37,6 +28,13 @@ func (m *Model) appendWindows(dst []vocab.ID, piece []byte, s *Scratch) ([]vocab
 			}
 		}
 		s.window = m.appendRepeated(s.window[:0], piece[:n], s)
+		if last := len(s.window) - 1; n < len(piece) && last > 0 {
+			// What comes next mostly changes the last token only: begin there again.
+			if b := m.vocab.Bytes(s.window[last]); s.window[last] != m.unknown && bytes.HasSuffix(piece[:n], b) {
+				s.window = s.window[:last]
+				n -= len(b)
+			}
+		}
 		piece = piece[n:]
 		var ok bool
 		if dst, ok = m.join(dst, first, s.window, s); !ok {
@@ -49,7 +47,7 @@ func (m *Model) appendWindows(dst []vocab.ID, piece []byte, s *Scratch) ([]vocab
 // join appends the tokens of a window to those of the windows before, which
 // begin at first.
 func (m *Model) join(dst []vocab.ID, first int, next []vocab.ID, s *Scratch) ([]vocab.ID, bool) {
-	if len(dst) == first || len(next) == 0 || m.Apart(dst[len(dst)-1], next[0]) {
+	if len(dst) == first || len(next) == 0 || m.staysApart(dst[len(dst)-1], next[0], s) {
 		return append(dst, next...), true
 	}
 	for n := 1; n <= maxSeam; n *= 2 {
@@ -64,8 +62,8 @@ func (m *Model) join(dst []vocab.ID, first int, next []vocab.ID, s *Scratch) ([]
 			}
 		}
 		s.ids = m.appendRepeated(s.ids[:0], s.piece, s)
-		if (lo == first || m.Apart(dst[lo-1], s.ids[0])) &&
-			(hi == len(next) || m.Apart(s.ids[len(s.ids)-1], next[hi])) {
+		if (lo == first || m.staysApart(dst[lo-1], s.ids[0], s)) &&
+			(hi == len(next) || m.staysApart(s.ids[len(s.ids)-1], next[hi], s)) {
 			return append(append(dst[:lo], s.ids...), next[hi:]...), true
 		}
 	}
@@ -85,10 +83,30 @@ func (m *Model) appendRepeated(dst []vocab.ID, piece []byte, s *Scratch) []vocab
 	if s.owner != m {
 		s.adopt(m)
 	}
-	last := &s.memos[len(piece)/windowBytes%len(s.memos)]
+	last := &s.memos[len(piece)/32%len(s.memos)]
 	if !bytes.Equal(last.piece, piece) {
 		last.piece = append(last.piece[:0], piece...)
 		last.ids = m.appendAtOnce(last.ids[:0], piece, s)
 	}
 	return append(dst, last.ids...)
+}
+
+const logBorders = 6
+
+// border is two tokens and whether they stay apart.
+type border struct {
+	a, b  vocab.ID
+	apart bool
+}
+
+// staysApart is Apart, and remembers the last results. It does without
+// derivations, which take longer to make than most long pieces to encode.
+func (m *Model) staysApart(a, b vocab.ID, s *Scratch) bool {
+	last := &s.borders[pairKey(symbol(a), symbol(b))*golden>>(64-logBorders)]
+	if last.a != a || last.b != b {
+		s.both = append(append(s.both[:0], m.vocab.Bytes(a)...), m.vocab.Bytes(b)...)
+		s.pair = m.appendAtOnce(s.pair[:0], s.both, s)
+		*last = border{a, b, len(s.pair) == 2 && s.pair[0] == a && s.pair[1] == b}
+	}
+	return last.apart
 }

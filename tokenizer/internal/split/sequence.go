@@ -23,6 +23,30 @@ type sequence struct {
 // be long, and be scanned from many places in it.
 const window = 4096
 
+// runWindow is window for patterns, which take tens of times as long.
+const runWindow = 256
+
+func (s *sequence) window() int {
+	if _, ok := s.first.(*inexact); ok {
+		return runWindow
+	}
+	return window
+}
+
+// steady reports whether what decides about a pretoken of s decides about those
+// before it, too.
+func steady(s stage) bool {
+	switch s := s.(type) {
+	case *cuts:
+		return true
+	case *inexact:
+		return s.run != nil && s.behavior == isolated && !s.invert
+	case *sequence:
+		return steady(s.first) && steady(s.then)
+	}
+	return false
+}
+
 func newSequence(first, then stage) *sequence { return &sequence{first, then} }
 
 // eachKind has a character of each kind: one that goes on in the second stage
@@ -53,7 +77,7 @@ func (s *sequence) segment(text []byte, from, least int) (end, look int, whole b
 }
 
 func (s *sequence) next(text []byte, from int) (int, int) {
-	for least := window; ; least *= 2 {
+	for least := s.window(); ; least *= 2 {
 		limit, outer, whole := s.segment(text, from, least)
 		if whole && !s.first.Keeps(text[from:limit]) {
 			return limit, outer
@@ -74,16 +98,10 @@ func (s *sequence) Scan(ends []int, text []byte, from int) int {
 		limit, _, whole := s.segment(text, from, window)
 		if !whole {
 			before := n
-			for n < len(ends) {
-				end, look := s.then.next(text[:limit], from)
-				if look >= limit {
-					break
-				}
-				from = end
-				ends[n] = from
-				n++
-			}
-			if n == before {
+			n += s.scanPart(ends[n:], text[:limit], from)
+			if n > before {
+				from = ends[n-1]
+			} else {
 				from, _ = s.next(text, from)
 				ends[n] = from
 				n++
@@ -99,6 +117,35 @@ func (s *sequence) Scan(ends []int, text []byte, from int) int {
 		k := s.then.Scan(ends[n:], text[:limit], from)
 		n += k
 		from = ends[n-1]
+	}
+	return n
+}
+
+// scanPart is Scan of a beginning of one of first's pretokens. It leaves out the
+// pretokens that what follows may change.
+func (s *sequence) scanPart(ends []int, part []byte, from int) int {
+	n := 0
+	if !steady(s.then) {
+		for n < len(ends) {
+			end, look := s.then.next(part, from)
+			if look >= len(part) {
+				break
+			}
+			from = end
+			ends[n] = end
+			n++
+		}
+		return n
+	}
+	n = s.then.Scan(ends, part, from)
+	for ; n > 0; n-- {
+		start := from
+		if n > 1 {
+			start = ends[n-2]
+		}
+		if _, look := s.then.next(part, start); look < len(part) {
+			break
+		}
 	}
 	return n
 }
