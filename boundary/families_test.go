@@ -309,6 +309,21 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
+// TestHalfSpace checks that a ▁ half written may become a space that makes an
+// added token of the prefix before it.
+func TestHalfSpace(t *testing.T) {
+	tok := openJSON(t, object{"model": metaBPE([]string{"a", " "}, [][2]string{{"a", "a"}}), "normalizer": metaNormalizer, "added_tokens": []any{
+		object{"id": 260, "content": "  ", "single_word": false, "lstrip": false, "rstrip": false, "normalized": true, "special": false},
+	}})
+	for _, text := range []string{"\xe2", "\xe2\x96", "▁", " "} {
+		rep := boundary.Analyze(tok, []byte(text))
+		whole := tok.Encode(nil, []byte("▁ "))
+		if kept := vocab.CommonPrefix(rep.IDs, whole); kept < rep.Stable {
+			t.Errorf("%q: %d of %v are stable, %v keeps %d", text, rep.Stable, rep.IDs, whole, kept)
+		}
+	}
+}
+
 // tally counts texts, those with a needlessly short stable prefix, and covers.
 type tally struct{ texts, loose, listed, met int }
 

@@ -84,9 +84,9 @@ func (t *Tokenizer) positionAfter(before []vocab.ID) position {
 }
 
 // Decode appends the text of the tokens of a whole text. It is what was encoded,
-// to the byte, unless [Tokenizer.Loss] says otherwise. A space at the start may
-// differ, as with the reference: one of the text's own may be taken for the dummy
-// prefix, and GPT-2's decoder leaves the prefix there.
+// to the byte, unless [Tokenizer.Loss] says otherwise. A space at the start, or
+// after an added token, may differ, as with the reference: one of the text's own
+// may be taken for the dummy prefix, and GPT-2's decoder leaves the prefix there.
 func (t *Tokenizer) Decode(dst []byte, ids []vocab.ID) []byte {
 	return t.DecodeAfter(dst, nil, ids)
 }

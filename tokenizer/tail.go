@@ -233,7 +233,7 @@ func (b *tailBuilder) rewrittenStarts(seg []byte, within []match, pos position) 
 		return false
 	}
 	norm := b.t.norm.Append(nil, seg[:q])
-	if b.t.prefix.early && b.t.prefix.applies(norm, pos) {
+	if b.t.prefix.early && b.t.prefix.applies(seg, pos) {
 		norm = slices.Concat([]byte(dummyPrefix), norm)
 	}
 	if n := len(within); n > 0 && within[n-1].end > len(norm) {
