@@ -98,7 +98,7 @@ func (a *analysis) load(x *tokenizer.Text) {
 const (
 	opaqueLossy    = "the tokens do not give the text back to the byte"
 	opaqueImproper = "this vocabulary has merges that make no token, so all tokens of the last pretokens may change"
-	opaqueAdded    = "added tokens divide the end of the text in an unusual way"
+	opaqueAdded    = "an added token at the end of the text may take in its neighbours or cease to match, and what it does then is not foreseen"
 )
 
 // loadReadings finds the tokens of the readings' closed pretokens.

@@ -79,7 +79,7 @@ type sink interface {
 // walk hands the parts of a text at pos to out.
 func (t *Tokenizer) walk(text []byte, set *addedTokens, pos position, s *scratch, out sink) {
 	s.matches = set.raw.appendMatches(s.matches[:0], text)
-	if len(s.matches) > 0 && s.matches[0].start == 0 && pos == atStart && t.prefix.when == prefixText {
+	if len(s.matches) > 0 && t.prefixAlone(s.matches[0].start, pos) {
 		s.segment = segment{same: true}
 		out.stretch([]byte(dummyPrefix), len(dummyPrefix), 0, &s.segment)
 	}
@@ -90,6 +90,12 @@ func (t *Tokenizer) walk(text []byte, set *addedTokens, pos position, s *scratch
 		at, pos = m.end, afterToken
 	}
 	t.walkSegment(text, at, len(text), set, pos, s, out)
+}
+
+// prefixAlone reports whether the dummy prefix stands by itself before an added
+// token that begins at start.
+func (t *Tokenizer) prefixAlone(start int, pos position) bool {
+	return start == 0 && pos == atStart && t.prefix.when == prefixText
 }
 
 func (t *Tokenizer) walkSegment(text []byte, at, end int, set *addedTokens, pos position, s *scratch, out sink) {

@@ -212,12 +212,6 @@ func (t *Tokenizer) settle(ids []vocab.ID, text []byte, m mark, set *addedTokens
 	return ids, last
 }
 
-// prefixAlone reports whether the dummy prefix stands by itself before an added
-// token that begins at start.
-func (t *Tokenizer) prefixAlone(start int, pos position) bool {
-	return start == 0 && pos == atStart && t.prefix.when == prefixText
-}
-
 // fixedPart is a part of normalized text that no continuation changes: an added
 // token, or pretokens that begin at from.
 type fixedPart struct {

@@ -23,7 +23,7 @@ const (
 	// any but made-up texts.
 	seamBytes = 256
 	// maxProofs is how many seams of a text are proved: each takes milliseconds.
-	maxProofs = 200
+	maxProofs = 50
 )
 
 // seam looks at the fixed text before a value. It is nil if every value that
