@@ -3,6 +3,7 @@ package bpe
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/unfray/unfray/vocab"
@@ -97,5 +98,26 @@ func TestLateBirth(t *testing.T) {
 				t.Errorf("%q %q: %v, want %v", c.tokens[a], c.tokens[b], got, want)
 			}
 		}
+	}
+}
+
+// TestCharsOfLongerTokens: Gemma 2 has tokens of two tabs and more, but for one
+// tab only the Byte token.
+func TestCharsOfLongerTokens(t *testing.T) {
+	c := toy{tokens: []string{"a", "\t", "\t\t"}, kinds: []vocab.Kind{vocab.Normal, vocab.Byte, vocab.Normal},
+		scores: []float32{0, 0, -1}, chars: true, fallback: true, unknown: vocab.None}
+	m := c.model(t)
+	for _, tc := range []struct {
+		a, b vocab.ID
+		want bool
+	}{{1, 1, false}, {2, 1, true}, {1, 2, false}, {0, 1, true}, {1, 0, true}, {2, 2, true}} {
+		if got := m.Apart(tc.a, tc.b); got != tc.want {
+			t.Errorf("%q %q: %v, want %v", c.tokens[tc.a], c.tokens[tc.b], got, tc.want)
+		}
+	}
+	text := strings.Repeat("\t", 7*shortPiece) + "a\t"
+	want := append(slices.Repeat([]vocab.ID{2}, 7*shortPiece/2), 0, 1)
+	if got := m.pieces(text, []int{len(text)}, new(Scratch)); !slices.Equal(got, want) {
+		t.Errorf("tabs come out as %v", got)
 	}
 }

@@ -8,8 +8,8 @@
 //     to change it.
 //   - Ranks come from a list of merges, from the order of token IDs (tiktoken)
 //     or from scores (SentencePiece).
-//   - Time is O(n log n) in the length of a piece, memory O(n). What a
-//     [Scratch] keeps between calls is bounded.
+//   - Time is O(n log n) in the length of a piece, memory O(n), for vocabularies
+//     in use O(n) and constant. What a [Scratch] keeps between calls is bounded.
 //
 // A [Model] does not change after it is made and may be shared by goroutines.
 // A [Scratch] belongs to one goroutine at a time.
@@ -164,7 +164,7 @@ func New(c Config) (*Model, error) {
 	if !c.Chars {
 		m.allBytes = !slices.Contains(m.byteSymbols[:], noSymbol)
 		m.bytePairs = m.findBytePairs()
-		m.seeds = m.newSeeds()
+		m.seeds = m.newSeeds(list)
 	}
 	m.breaks = newBreaks(m, list)
 	return m, nil

@@ -67,9 +67,6 @@ func TestShortAndLongAgree(t *testing.T) {
 		c := randomToy(rng)
 		m := c.model(t)
 		s := Scratch{owner: m}
-		if m.ties != nil {
-			continue
-		}
 		for range 30 {
 			text := []byte(randomText(rng, c, 1+rng.IntN(25)))
 			s.syms = m.appendStart(s.syms[:0], text)
@@ -147,6 +144,18 @@ func TestMergeList(t *testing.T) {
 				t.Fatalf("%q is %v, want %v", tc.text, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestTies: of merges with the same score the leftmost goes first, whatever the
+// order of the tokens.
+func TestTies(t *testing.T) {
+	c := toy{tokens: []string{"a", "b", "c", "ab", "bc", "ca"}, scores: []float32{0, 0, 0, -1, -1, -1}, chars: true, unknown: vocab.None}
+	m := c.model(t)
+	for text, want := range map[string][]vocab.ID{"abc": {3, 2}, "bcab": {4, 3}, "cabc": {5, 4}, "abcabc": {3, 5, 4}} {
+		if got := m.pieces(text, []int{len(text)}, new(Scratch)); !slices.Equal(got, want) {
+			t.Errorf("%q is %v, want %v", text, got, want)
+		}
 	}
 }
 

@@ -125,7 +125,7 @@ func (m *Model) mergeShort(s *Scratch) []symbol {
 	if n < 2 {
 		return s.syms
 	}
-	syms := append(s.syms, noSymbol)
+	syms := append(s.syms, noSymbol) // stands before the first and after the last
 	keys, links, pairs := s.keys[:n+1], &s.links, &m.pairs
 	for i := range n + 1 {
 		links[i] = link{uint8(i - 1), uint8(i + 1)}

@@ -1,7 +1,6 @@
 package bpe
 
 import (
-	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 )
@@ -26,9 +25,9 @@ type seeds struct {
 	// inner is for characters with no ASCII beside them, first for those after a
 	// blank that begins the piece, that blank included. They are by code point up
 	// to three bytes, and 0 until the character is first met: a text has few of
-	// them, and working all out would take as long as a tenth of loading.
+	// them, and to work all out takes a twentieth of loading.
 	inner, first []atomic.Int64
-	near         func() neighbours
+	near         neighbours
 }
 
 // seed is up to three symbols, symbolBits each, the first lowest. Ones fill it up,
@@ -49,31 +48,51 @@ var beside = func() (is [256]bool) {
 // stand beside a seed.
 type neighbours struct{ toLeft, toRight []uint32 }
 
-func (m *Model) newSeeds() *seeds {
+func (m *Model) newSeeds(list *mergeList) *seeds {
 	if !m.allBytes || m.ties != nil {
 		return nil
 	}
 	return &seeds{
 		inner: make([]atomic.Int64, 1<<16),
 		first: make([]atomic.Int64, 1<<16),
-		near:  sync.OnceValue(m.findNeighbours),
+		near:  m.findNeighbours(list),
 	}
 }
 
-func (m *Model) findNeighbours() neighbours {
-	near := neighbours{make([]uint32, m.tokens+len(m.extras)), make([]uint32, m.tokens+len(m.extras))}
-	for i := range near.toLeft {
+func (m *Model) findNeighbours(list *mergeList) neighbours {
+	// What is asked of a symbol for each of its merges, in memory that fits into
+	// a core's cache: whether the end of a character may be its first byte or its
+	// last, and whether it may stand in a seed.
+	const (
+		begins = 1 << iota
+		ends
+		inSeed
+	)
+	n := m.tokens + len(m.extras)
+	is := make([]uint8, n)
+	near := neighbours{make([]uint32, n), make([]uint32, n)}
+	for i := range n {
 		near.toLeft[i], near.toRight[i] = noOrder, noOrder
-	}
-	for _, slot := range m.pairs.slots {
-		if slot == 0 {
+		b := m.symbolBytes(symbol(i))
+		if len(b) == 0 {
 			continue
 		}
-		p := slotPair(slot)
-		if left := m.symbolBytes(p.left); beside[left[len(left)-1]] {
+		if first := b[0]; beside[first] && first&0xc0 != 0x80 {
+			is[i] |= begins
+		}
+		if beside[b[len(b)-1]] {
+			is[i] |= ends
+		}
+		if len(b) <= utf8.UTFMax && (b[0] == ' ' || b[0] >= utf8.RuneSelf) {
+			is[i] |= inSeed
+		}
+	}
+	for _, p := range list.pairs {
+		left, right := is[p.left], is[p.right]
+		if left&ends != 0 && right&inSeed != 0 {
 			near.toLeft[p.right] = min(near.toLeft[p.right], p.order)
 		}
-		if right := m.symbolBytes(p.right)[0]; beside[right] && right&0xc0 != 0x80 {
+		if right&begins != 0 && left&inSeed != 0 {
 			near.toRight[p.left] = min(near.toRight[p.left], p.order)
 		}
 	}
@@ -96,7 +115,7 @@ func (m *Model) seedOf(char []byte, leftOpen bool) seed {
 	if !m.anyPair(char) {
 		return noSeed
 	}
-	near := m.seeds.near()
+	near := &m.seeds.near
 	var syms [4]symbol
 	taken, n, last := noSeed, len(char), uint32(0)
 	for i, b := range char {
