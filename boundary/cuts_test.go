@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,7 +23,7 @@ var cutsFlag = flag.Int("cuts", 0, "random cuts for each vocabulary; 0 takes a s
 var vocabularies = []string{
 	"o200k_base.tiktoken", "cl100k_base.tiktoken", "p50k_base.tiktoken", "r50k_base.tiktoken",
 	"llama3", "qwen2_5", "qwen3", "deepseek_v3", "gptoss", "gpt4o", "gpt2", "claude", "mistral", "mistral_nemo",
-	"gemma2/tokenizer.model", "gemma3",
+	"gemma2/tokenizer.model", "gemma3", "models/unigram.model", "models/bpe.model",
 }
 
 // opened holds the vocabularies by name.
@@ -35,6 +36,9 @@ func openVocabulary(t testing.TB, name string) *tokenizer.Tokenizer {
 		return tok.(*tokenizer.Tokenizer)
 	}
 	path := tokenizertest.Path(t, name)
+	if strings.HasPrefix(name, "models/") { // trained for the tests
+		path = filepath.Join(tokenizertest.Reference(t), name)
+	}
 	if _, err := os.Stat(path); err != nil {
 		t.Skip(err)
 	}
