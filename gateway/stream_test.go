@@ -109,7 +109,7 @@ func TestStreamIsNotBuffered(t *testing.T) {
 	defer srv.Close()
 	for path, body := range map[string]string{
 		"/v1/completions":      `{"prompt":"The","temperature":0,"stream":true,"unfray":{"heal":"off"}}`,
-		"/v1/chat/completions": `{"messages":[{"role":"user","content":"Hello"}],"stream":true,"max_tokens":4}`,
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":"Hello"}],"temperature":0,"stream":true,"max_tokens":4}`,
 	} {
 		resp, err := http.Post(srv.URL+path, "application/json", strings.NewReader(body))
 		if err != nil {
