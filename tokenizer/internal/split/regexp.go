@@ -53,6 +53,9 @@ type run struct {
 // findRun gives the run that a pattern is; nil if it is none.
 func findRun(text string, e engine) *run {
 	p := &parser{text: text, engine: e}
+	if !p.more() {
+		return nil // the empty pattern
+	}
 	r := new(run)
 	f, err := p.atom()
 	if err != nil || f.single == nil {
