@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/boundary"
@@ -90,24 +91,50 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 	m := p.model
 	sampling := p.req.Sampling
 	sampling.Seed = seed
-	bs, err := m.backend.Generate(ctx, &backend.Request{
+	breq := &backend.Request{
 		Prompt:      p.plan.Prompt,
 		Sampling:    sampling,
 		MaxTokens:   p.req.MaxTokens,
 		Logprobs:    p.req.Logprobs,
 		TopLogprobs: p.req.TopLogprobs,
 		Steer:       &steer{a: newAssembler(m.tok.Vocab(), p.plan, p.req.Stop)},
-	})
+	}
+	choice := p.plan.NewChoice(heal.Sampling{Temperature: sampling.Temperature, TopK: sampling.TopK, TopP: sampling.TopP, MinP: sampling.MinP})
+	if choice != nil {
+		breq.Prompt = slices.Concat(p.plan.Prompt, p.plan.Trunk)
+		breq.Choose, breq.Keep = choice, len(p.plan.Prompt)
+	}
+	bs, err := m.backend.Generate(ctx, breq)
 	if err != nil {
 		return nil, fmt.Errorf("unfray: %w", err)
 	}
 	return &Stream{
 		backend: bs,
 		plan:    p.plan,
+		choice:  choice,
 		a:       newAssembler(m.tok.Vocab(), p.plan, p.req.Stop),
 		prompt:  p.prompt,
 		steered: m.Info().Capabilities.Steer,
 	}, nil
+}
+
+// mode is the mode to plan for: the best that the backend can do, unless the
+// request names one. notes says what cannot be done as asked.
+func (m *Model) mode(asked heal.Mode) (mode heal.Mode, notes []heal.Note) {
+	can := m.Info().Capabilities
+	switch {
+	case asked == heal.Off:
+		return heal.Off, nil
+	case can.Choose && asked != heal.Stable && asked != heal.Last:
+		return heal.Exact, nil
+	case !can.Steer:
+		return heal.Off, []heal.Note{{Code: heal.CodeMaskUnavailable, Text: "the backend can neither weigh continuations nor be held to a mask; the prompt was left as it is"}}
+	case asked == heal.Exact:
+		return heal.Stable, []heal.Note{{Code: heal.CodeExactUnavailable, Text: "the backend gives no logits to weigh continuations by; the prompt was healed with stable"}}
+	case asked == heal.Last:
+		return heal.Last, nil
+	}
+	return heal.Stable, nil
 }
 
 // plan decides how to heal. Text whose end its tokens do not give back to the
@@ -127,7 +154,10 @@ func (m *Model) plan(ids []vocab.ID, req *Request) *heal.Plan {
 			return p
 		}
 	}
-	return heal.New(m.tok, ids, req.Heal)
+	mode, notes := m.mode(req.Heal)
+	p := heal.New(m.tok, ids, mode)
+	p.Notes = append(notes, p.Notes...)
+	return p
 }
 
 // promptIDs tokenizes a prompt and checks that a model can start from it.

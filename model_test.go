@@ -28,18 +28,20 @@ type recorder struct {
 	backend.Backend
 	prompt    []vocab.ID
 	generated []vocab.ID
-	deaf      bool // hides from the model that it is steered
+	deaf      bool // hides from the backend that it is steered, and says so
+	lies      bool // hides it and does not say so
 }
 
 func (r *recorder) Info() backend.Info {
 	info := r.Backend.Info()
 	info.Capabilities.Steer = info.Capabilities.Steer && !r.deaf
+	info.Capabilities.Choose = info.Capabilities.Choose && !r.deaf
 	return info
 }
 
 func (r *recorder) Generate(ctx context.Context, req *backend.Request) (backend.Stream, error) {
 	r.prompt, r.generated = req.Prompt, nil
-	if r.deaf {
+	if r.deaf || r.lies {
 		c := *req
 		c.Steer = nil
 		req = &c
@@ -100,7 +102,7 @@ func TestHealingFindsTheContinuation(t *testing.T) {
 		if got := truth[:cut] + string(r.Text); got != truth {
 			t.Errorf("%q was continued with %q", truth[:cut], r.Text)
 		}
-		if r.FinishReason != backend.FinishStop || r.Healing.Mode != heal.Stable {
+		if r.FinishReason != backend.FinishStop || r.Healing.Mode != heal.Exact {
 			t.Errorf("%q: finish %q, mode %q", truth[:cut], r.FinishReason, r.Healing.Mode)
 		}
 	}
@@ -179,8 +181,14 @@ func TestUnsteeredBackend(t *testing.T) {
 	if string(r.Text) != " of France " || r.FinishReason != backend.FinishStop {
 		t.Errorf("text %q, finish %q", r.Text, r.FinishReason)
 	}
+	// Without masks and rows there is no healing.
+	r = complete(t, m, &unfray.Request{Prompt: unfray.Prompt{Text: []byte("www.exa")}, MaxTokens: 3})
+	if h := r.Healing; h.Mode != heal.Off || len(h.Notes) != 1 || h.Notes[0].Code != heal.CodeMaskUnavailable {
+		t.Errorf("healing %+v", h)
+	}
 	// A backend that ignores the mask is found out.
-	_, err := m.Complete(t.Context(), &unfray.Request{Prompt: unfray.Prompt{Text: []byte("www.exa")}, MaxTokens: 30})
+	rec.deaf, rec.lies = false, true
+	_, err := m.Complete(t.Context(), &unfray.Request{Prompt: unfray.Prompt{Text: []byte("www.exa")}, Heal: heal.Stable, MaxTokens: 30})
 	var re *heal.ReplayError
 	if !errors.As(err, &re) {
 		t.Errorf("error %v, want a ReplayError", err)
@@ -313,7 +321,7 @@ func TestLossyPrompt(t *testing.T) {
 	}
 	// What is lost before the pending bytes is lost with and without healing.
 	r = complete(t, m, &unfray.Request{Prompt: unfray.Prompt{Text: []byte("x\x04 a")}, MaxTokens: 2})
-	if h := r.Healing; h.Mode != heal.Stable || h.BytesPending == 0 || len(h.Notes) != 0 {
+	if h := r.Healing; h.Mode != heal.Exact || h.BytesPending == 0 || len(h.Notes) != 0 {
 		t.Errorf("healing %+v", h)
 	}
 }

@@ -26,7 +26,9 @@ type Token struct {
 	Bytes  []byte // its part of the continuation
 	Offset int    // bytes from the start of the continuation
 	// Straddles is true if the token began inside the prompt. Bytes holds the
-	// part beyond it, Logprob speaks of the whole token.
+	// part beyond it. Where healing was exact, Logprob speaks of that part alone:
+	// it is that of the token's path among all over the prompt's end. Else, and in
+	// Top, it speaks of the whole token.
 	Straddles bool
 	Logprob   float64
 	Top       []backend.Logprob
@@ -62,6 +64,7 @@ type Result struct {
 type Stream struct {
 	backend backend.Stream
 	plan    *heal.Plan
+	choice  *heal.Choice // nil: the replay, if any, follows masks
 	a       *assembler
 	prompt  int  // tokens of the user's prompt
 	steered bool // the backend heeds the steer's verdicts
@@ -105,6 +108,10 @@ func (s *Stream) step() error {
 	if err != nil {
 		s.backend.Close()
 		return err
+	}
+	if p.straddles && s.choice != nil {
+		// The backend is done with the choice: its outcome is in the stream.
+		t.Logprob = s.choice.Logprob()
 	}
 	if p.length > 0 {
 		s.tokens = append(s.tokens, Token{

@@ -9,6 +9,7 @@ package backend
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/unfray/unfray/vocab"
@@ -47,6 +48,7 @@ type Capabilities struct {
 	Steer    bool // consults Request.Steer at every token
 	Logprobs bool // fills Token.Logprob and Token.Top
 	Logits   bool // also implements [LogitsReader]
+	Choose   bool // consults Request.Choose
 }
 
 // LogitsReader is implemented by backends that can hand out whole rows of
@@ -76,6 +78,33 @@ type Request struct {
 
 	// Steer, if not nil, is consulted at every token.
 	Steer Steer
+
+	// Choose, if not nil, replaces the tokens of Prompt from Keep on by others
+	// before generation begins. Keep is at least 1 and less than len(Prompt).
+	Choose Chooser
+	Keep   int
+}
+
+// Chooser picks one of several token paths by what the model gives each, from
+// few rows of logits. A backend hands it the rows after Prompt[:Keep],
+// Prompt[:Keep+1] and so on to the one before the last token of the prompt, all
+// from the same prefill, then calls Next. While that asks for the row of
+// another path, the backend hands it that row and calls Next again. The tokens
+// chosen are part of the generation: they stand in the stream, and Steer accepts
+// each, without a mask. Where they are the prompt's own, nothing is evaluated
+// twice.
+//
+// Its methods are never called from two goroutines at once. They run between
+// decode steps: they must be quick and must not block.
+type Chooser interface {
+	// Row takes the logits of the token that follows Prompt[:Keep] and path,
+	// with Sampling's bias and penalties applied, the tokens of path counting as
+	// generated. row is valid during the call only.
+	Row(path []vocab.ID, row []float32)
+	// Next returns the chosen path, at least one token, and done, or a path
+	// whose row it needs. All beginnings of that path have had their row. rng
+	// is that of Sampling's seed, nil at temperature 0.
+	Next(rng *rand.Rand) (path []vocab.ID, done bool, err error)
 }
 
 // Steer narrows and watches one generation. A backend calls Mask, then Accept

@@ -70,10 +70,20 @@ type Branch struct {
 
 // Joins reports whether the tokenizer may leave a token beside the end of Path,
 // for one of [Branch.Extensions]. It does not look at what the pre-tokenizer
-// forbids, and may be asked by several goroutines, which [Report.IsCover] may
+// forbids, and may be asked by several goroutines, which [Report.Follows] may
 // not.
 func (b *Branch) Joins(t *tokenizer.Tokenizer, id vocab.ID) bool {
 	return !b.joined || !t.Pairwise() || t.Apart(b.last, id)
+}
+
+// Range is where the tokens that begin with Rest and are longer stand in byte
+// order; it is empty if Rest is. If Added is true only the user-defined ones
+// among them may follow.
+func (b *Branch) Range(v *vocab.Vocab) vocab.Range {
+	if len(b.Rest) == 0 {
+		return vocab.Range{}
+	}
+	return extensions(v, b.Rest)
 }
 
 // Extensions lists the tokens that begin with Rest and are longer, in byte
@@ -84,7 +94,7 @@ func (b Branch) Extensions(v *vocab.Vocab) iter.Seq[vocab.ID] {
 		if len(b.Rest) == 0 {
 			return
 		}
-		for _, id := range v.Sorted(extensions(v, b.Rest)) {
+		for _, id := range v.Sorted(b.Range(v)) {
 			if b.Added && v.Kind(id) != vocab.UserDefined {
 				continue
 			}

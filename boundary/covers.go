@@ -67,7 +67,7 @@ func (r *Report) each(f func(b *Branch, id vocab.ID) bool) {
 			continue
 		}
 		for id := range b.Extensions(r.a.v) {
-			if r.follows(b, id) && !f(b, id) {
+			if r.Follows(b, id) && !f(b, id) {
 				return
 			}
 		}
@@ -89,16 +89,16 @@ func (r *Report) IsCover(path []vocab.ID) bool {
 			continue
 		}
 		token := r.a.v.Bytes(last)
-		if slices.Equal(path[:len(path)-1], b.Path) && len(token) > len(b.Rest) && bytes.HasPrefix(token, b.Rest) && r.follows(b, last) {
+		if slices.Equal(path[:len(path)-1], b.Path) && len(token) > len(b.Rest) && bytes.HasPrefix(token, b.Rest) && r.Follows(b, last) {
 			return true
 		}
 	}
 	return false
 }
 
-// follows reports whether a token that begins with the branch's rest makes a
-// cover of its path.
-func (r *Report) follows(b *Branch, id vocab.ID) bool {
+// Follows reports whether a token that begins with the branch's Rest makes a
+// cover of its Path. The branch is one of the report's.
+func (r *Report) Follows(b *Branch, id vocab.ID) bool {
 	a := r.a
 	if b.Added {
 		return a.v.Kind(id) == vocab.UserDefined
@@ -145,7 +145,7 @@ func (r *Report) Count() (n int, exact bool) {
 			if a.work <= 0 {
 				return n, false
 			}
-			if r.follows(b, id) {
+			if r.Follows(b, id) {
 				n++
 			}
 		}

@@ -100,13 +100,13 @@ func (r *Report) example(b *Branch) vocab.ID {
 		if next == vocab.None {
 			break
 		}
-		if r.follows(b, next) {
+		if r.Follows(b, next) {
 			return next
 		}
 		low = next
 	}
 	for _, id := range sorted[:min(len(sorted), 32)] {
-		if r.follows(b, id) {
+		if r.Follows(b, id) {
 			return id
 		}
 	}

@@ -60,7 +60,7 @@ type Stats struct {
 // sizes are filled in.
 func newEngine(dec decoder, info backend.Info, lim limits, eog vocab.Mask) *Engine {
 	info.ContextLength, info.VocabSize = lim.context, lim.vocab
-	info.Capabilities = backend.Capabilities{Steer: true, Logprobs: true, Logits: true}
+	info.Capabilities = backend.Capabilities{Steer: true, Logprobs: true, Logits: true, Choose: true}
 	e := &Engine{
 		info: info, lim: lim, eog: eog,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}),
@@ -96,6 +96,9 @@ func (e *Engine) Generate(ctx context.Context, req *backend.Request) (backend.St
 	}
 	if req.MaxTokens < 0 || req.TopLogprobs < 0 {
 		return nil, fmt.Errorf("engine: max_tokens is %d and top_logprobs %d; neither may be negative", req.MaxTokens, req.TopLogprobs)
+	}
+	if req.Choose != nil && (req.Keep < 1 || req.Keep >= len(req.Prompt)) {
+		return nil, fmt.Errorf("engine: a choice that keeps %d of %d tokens of the prompt; it must keep the first and not the last", req.Keep, len(req.Prompt))
 	}
 	t := newTask(newStream(ctx, e.signal), req)
 	if err := e.admit(t); err != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -94,6 +95,21 @@ func (s *sampler) accept(id vocab.ID) {
 	if s.counts != nil {
 		s.counts[id]++
 	}
+}
+
+// adjusted calls f with a row in which bias and penalties are applied, as they
+// stand once the tokens of path, the last of ids, are generated.
+func (s *sampler) adjusted(row []float32, ids, path []vocab.ID, f func()) {
+	if s.counts != nil {
+		counts := maps.Clone(s.counts)
+		for _, id := range path {
+			s.counts[id]++
+		}
+		defer func() { s.counts = counts }()
+	}
+	s.adjust(row, ids)
+	defer s.restore(row)
+	f()
 }
 
 // sample chooses the token that follows ids, the prompt included. It writes

@@ -247,9 +247,13 @@ func (s *scheduler) deliver(sh share, i int, eog vocab.Mask) {
 			}
 			continue
 		}
-		before := len(t.ids)
-		over := t.advance(row, eog, s.lim.context)
-		s.totals.GeneratedTokens += uint64(len(t.ids) - before)
+		before, over := t.made, false
+		if t.choice != nil {
+			over = s.choose(t, row, eog)
+		} else {
+			over = t.advance(row, eog, s.lim.context)
+		}
+		s.totals.GeneratedTokens += uint64(t.made - before)
 		if over {
 			s.finish(t)
 		}

@@ -20,7 +20,9 @@ type task struct {
 	// Of a request for tokens.
 	req     *backend.Request
 	sampler *sampler
-	counted int // generated tokens that MaxTokens counts
+	counted int     // generated tokens that MaxTokens counts
+	made    int     // generated tokens
+	choice  *choice // nil: there is nothing to choose (any more)
 
 	// Of a request for logits (req is nil): rows from..len(ids)-1.
 	from int
@@ -35,11 +37,15 @@ type task struct {
 }
 
 func newTask(s *stream, req *backend.Request) *task {
-	return &task{
+	t := &task{
 		stream: s, req: req, sampler: newSampler(req.Sampling),
 		ids: slices.Clone(req.Prompt), prompt: len(req.Prompt),
 		end: backend.End{EndToken: vocab.None},
 	}
+	if req.Choose != nil {
+		t.choice = &choice{chooser: req.Choose, keep: req.Keep}
+	}
+	return t
 }
 
 func newLogitsTask(s *stream, ids []vocab.ID, from int) *task {
@@ -48,8 +54,11 @@ func newLogitsTask(s *stream, ids []vocab.ID, from int) *task {
 
 // firstRow is the first position whose logits are still to come.
 func (t *task) firstRow() int {
-	if t.req == nil {
+	switch {
+	case t.req == nil:
 		return t.from + len(t.rows)
+	case t.choice != nil && t.choice.asked == nil:
+		return t.choice.keep - 1 + t.choice.rows
 	}
 	return len(t.ids) - 1
 }
@@ -87,17 +96,24 @@ func (t *task) advance(row []float32, eog vocab.Mask, limit int) (over bool) {
 		t.end.Reason, t.end.EndToken = backend.FinishStop, id
 		return true
 	}
-	verdict, err := t.accept(id)
-	if err != nil {
-		t.err = err
-		return true
-	}
 	tok := backend.Token{ID: id}
 	if t.req.Logprobs {
 		tok.Logprob, tok.Top = logprobs(row, id, t.req.TopLogprobs)
 	}
-	t.sampler.accept(id)
-	t.ids = append(t.ids, id)
+	return t.append(tok, limit)
+}
+
+// append takes a token into the generation and reports whether the task is
+// over.
+func (t *task) append(tok backend.Token, limit int) (over bool) {
+	verdict, err := t.accept(tok.ID)
+	if err != nil {
+		t.err = err
+		return true
+	}
+	t.sampler.accept(tok.ID)
+	t.ids = append(t.ids, tok.ID)
+	t.made++
 	if !verdict.Uncounted {
 		t.counted++
 	}
@@ -132,6 +148,6 @@ func (t *task) accept(id vocab.ID) (v backend.Verdict, err error) {
 
 func recoverSteer(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("engine: the request's Steer panicked: %v", r)
+		*err = fmt.Errorf("engine: the request's Steer or Chooser panicked: %v", r)
 	}
 }

@@ -68,7 +68,7 @@ func TestContinueFinalMessage(t *testing.T) {
 	r := newRig(t, rigOptions{scripts: []string{conversation("Hello", code)}})
 	body := `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"function us"}],"temperature":0,"continue_final_message":true`
 	c := r.chat(body + `}`).decode(t)
-	if got := c.Choices[0].Message.Content; got != "erName" || c.Unfray == nil || c.Unfray.Healing.Mode != heal.Stable {
+	if got := c.Choices[0].Message.Content; got != "erName" || c.Unfray == nil || c.Unfray.Healing.Mode != heal.Exact {
 		t.Errorf("%q, %+v", got, c.Unfray)
 	}
 	if c = r.chat(body + `,"unfray":{"heal":"off"}}`).decode(t); c.Choices[0].Message.Content == "erName" {

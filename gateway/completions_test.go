@@ -50,7 +50,7 @@ func TestCompletionHeals(t *testing.T) {
 		report     bool
 		mode       heal.Mode
 	}{
-		{"by default", `{"prompt":"function user","temperature":0}`, nil, "Name", true, heal.Stable},
+		{"by default", `{"prompt":"function user","temperature":0}`, nil, "Name", true, heal.Exact},
 		{"asked for", `{"prompt":"function user","temperature":0,"unfray":{"heal":"stable"}}`, nil, "Name", true, heal.Stable},
 		{"last", `{"prompt":"function user","temperature":0,"unfray":{"heal":"last"}}`, nil, "Name", true, heal.Last},
 		{"by header", `{"prompt":"function user","temperature":0}`, []string{"X-Unfray-Heal", "last"}, "Name", true, heal.Last},

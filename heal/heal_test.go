@@ -65,7 +65,7 @@ func TestPlan(t *testing.T) {
 		{"two tokens back", []string{"x", " user", "Na"}, heal.Stable, 1, heal.Stable, nil},
 		{"auto is stable", []string{"x", " user", "Na"}, heal.Auto, 1, heal.Stable, nil},
 		{"empty mode is auto", []string{"x", " user", "Na"}, "", 1, heal.Stable, nil},
-		{"exact falls back", []string{"x", " user", "Na"}, heal.Exact, 1, heal.Stable, []string{heal.CodeExactUnavailable}},
+		{"exact", []string{"x", " user", "Na"}, heal.Exact, 1, heal.Exact, nil},
 		{"last takes one", []string{"x", " user", "Na"}, heal.Last, 2, heal.Last, nil},
 		{"off", []string{"x", " user", "Na"}, heal.Off, 3, heal.Off, nil},
 		{"nothing can change", []string{"x", "?"}, heal.Stable, 2, heal.Stable, nil},

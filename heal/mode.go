@@ -52,8 +52,15 @@ type Note struct {
 
 // The codes of notes.
 const (
-	// CodeExactUnavailable: exact was asked for, stable was done.
+	// CodeExactUnavailable: exact was asked for, but the backend gives no
+	// logits; another mode was done.
 	CodeExactUnavailable = "exact_unavailable"
+	// CodeMaskUnavailable: healing was asked for, but the backend takes no
+	// mask; nothing was done.
+	CodeMaskUnavailable = "mask_unavailable"
+	// CodeExactBound: there are more ways over the prompt's end than exact
+	// weighs; stable was done.
+	CodeExactBound = "exact_bound"
 	// CodeNothingBefore: all tokens of the prompt may change, but a model
 	// needs one token to start from, so fewer or none were rolled back.
 	CodeNothingBefore = "nothing_before"

@@ -2,6 +2,7 @@ package heal
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/unfray/unfray/boundary"
@@ -12,10 +13,14 @@ import (
 // Plan is what to do with one prompt. It does not change once made and may
 // serve several generations at once, each with its own [Session].
 type Plan struct {
-	// Mode is what is done: Stable, Last or Off.
+	// Mode is what is done: Exact, Stable, Last or Off.
 	Mode Mode
-	// Prompt holds the IDs to prefill.
+	// Prompt holds the IDs that stay, to be prefilled.
 	Prompt []vocab.ID
+	// Trunk holds the prompt's own IDs after Prompt where the plan is for
+	// Exact and something is pending: [Plan.NewChoice] chooses among them and
+	// others.
+	Trunk []vocab.ID
 	// Removed is how many of the prompt's own tokens are not in Prompt.
 	Removed int
 	// Pending holds the prompt's bytes that generation must produce first.
@@ -29,10 +34,12 @@ type Plan struct {
 
 	tok   *tokenizer.Tokenizer
 	vocab *vocab.Vocab
+	tree  *coverTree // nil: nothing to choose
 }
 
 // New plans the healing of a prompt. The IDs must be in t's vocabulary; a BOS
-// token is one of them. New does not keep or change ids.
+// token is one of them. New does not keep or change ids. Auto is Stable, which
+// needs a mask only: what a backend can do is for the caller to know.
 func New(t *tokenizer.Tokenizer, ids []vocab.ID, mode Mode) *Plan {
 	p := &Plan{Mode: mode, Prompt: slices.Clone(ids), tok: t, vocab: t.Vocab()}
 	switch mode {
@@ -41,10 +48,7 @@ func New(t *tokenizer.Tokenizer, ids []vocab.ID, mode Mode) *Plan {
 		p.planLast()
 	default:
 		p.Mode = Stable
-		if mode == Exact {
-			p.note(CodeExactUnavailable, "exact healing is not available in this version; the prompt was healed with stable")
-		}
-		p.planStable(t)
+		p.planStable(t, mode == Exact)
 	}
 	return p
 }
@@ -88,8 +92,12 @@ func (p *Plan) planLast() {
 	p.rollBackBytes(1)
 }
 
-func (p *Plan) planStable(t *tokenizer.Tokenizer) {
+func (p *Plan) planStable(t *tokenizer.Tokenizer, exact bool) {
+	whole := p.Prompt
 	r, canonical := boundary.AnalyzeIDs(t, p.Prompt)
+	if exact {
+		defer func() { p.planExact(r, whole) }()
+	}
 	switch {
 	case r.Loss != nil:
 		p.Mode = Off
@@ -117,6 +125,25 @@ func (p *Plan) planStable(t *tokenizer.Tokenizer) {
 	default:
 		p.noteNothingBefore(0)
 	}
+}
+
+// planExact turns a plan for Stable into one for Exact where all covers are
+// known and not too many.
+func (p *Plan) planExact(r *boundary.Report, whole []vocab.ID) {
+	switch {
+	case p.Mode != Stable:
+		return
+	case len(p.Pending) == 0:
+		p.Mode = Exact // nothing to choose: the prompt is as good as it can be
+		return
+	case len(p.Branches) == 0:
+		return // by bytes, and a note says why
+	}
+	if p.tree = newCoverTree(r, p.Branches); p.tree == nil {
+		p.note(CodeExactBound, fmt.Sprintf("the prompt's end can be tokenized in too many ways to weigh them all (more than %d tokens, or %d beginnings beside them); it was healed with stable", maxNodesTrunk, maxNodesBeside))
+		return
+	}
+	p.Mode, p.Trunk = Exact, whole[len(p.Prompt):]
 }
 
 // planBytes rolls back to the last of the caller's own tokens that ends before

@@ -86,7 +86,7 @@ func (t *Toy) Info() backend.Info {
 		Name: t.opts.Name, Description: "toy model for tests",
 		ContextLength: t.opts.ContextLength, VocabSize: t.vocab.Len(), ChatTemplate: t.opts.ChatTemplate,
 		Created:      time.Unix(1700000000, 0),
-		Capabilities: backend.Capabilities{Steer: true, Logprobs: true, Logits: true},
+		Capabilities: backend.Capabilities{Steer: true, Logprobs: true, Logits: true, Choose: true},
 	}
 }
 
@@ -333,23 +333,33 @@ func (s *toyStream) canceled() error {
 // decode generates until an end. It returns io.EOF or why it was given up.
 func (s *toyStream) decode() error {
 	req, t := s.req, s.toy
-	ids := slices.Clone(req.Prompt)
 	rng := newDraw(req.Sampling.Seed)
+	ids, chosen, err := s.choose(rng)
+	if err != nil {
+		return err
+	}
 	counted := 0
-	for {
-		if err := s.step(); err != nil {
-			return err
+	for i := 0; ; i++ {
+		if i >= len(chosen) {
+			if err := s.step(); err != nil {
+				return err
+			}
+			s.end.ForwardPasses++
 		}
-		s.end.ForwardPasses++
 		var mask vocab.Mask
-		if req.Steer != nil {
-			mask = req.Steer.Mask()
-		}
 		row := t.logits(ids)
-		id := choose(row, mask, &req.Sampling, ids, len(req.Prompt), rng)
-		if t.vocab.IsEOG(id) {
-			s.end.Reason, s.end.EndToken = backend.FinishStop, id
-			return io.EOF
+		var id vocab.ID
+		if i < len(chosen) {
+			id = chosen[i]
+		} else {
+			if req.Steer != nil {
+				mask = req.Steer.Mask()
+			}
+			id = choose(row, mask, &req.Sampling, ids, min(len(ids)-i, len(req.Prompt)), rng)
+			if t.vocab.IsEOG(id) {
+				s.end.Reason, s.end.EndToken = backend.FinishStop, id
+				return io.EOF
+			}
 		}
 		var verdict backend.Verdict
 		if req.Steer != nil {
@@ -376,5 +386,44 @@ func (s *toyStream) decode() error {
 			s.end.Reason = backend.FinishLength
 			return io.EOF
 		}
+	}
+}
+
+// choose asks the request's Chooser. It returns the tokens that stay and those
+// that were chosen.
+func (s *toyStream) choose(rng *rand.Rand) (ids, chosen []vocab.ID, err error) {
+	req := s.req
+	if req.Choose == nil {
+		return slices.Clone(req.Prompt), nil, nil
+	}
+	kept := req.Prompt[:req.Keep]
+	give := func(path []vocab.ID) {
+		ids := slices.Concat(kept, path)
+		row := s.toy.logits(ids)
+		for i, l := range penalized(row, &req.Sampling, ids, len(kept)) {
+			row[i] = float32(l)
+		}
+		req.Choose.Row(path, row)
+	}
+	if err := s.step(); err != nil {
+		return nil, nil, err
+	}
+	s.end.ForwardPasses++
+	for i := req.Keep; i < len(req.Prompt); i++ {
+		give(req.Prompt[req.Keep:i])
+	}
+	for {
+		path, done, err := req.Choose.Next(rng)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case done:
+			return slices.Clone(kept), slices.Clone(path), nil
+		}
+		if err := s.step(); err != nil {
+			return nil, nil, err
+		}
+		s.end.ForwardPasses++
+		give(path)
 	}
 }
