@@ -1,7 +1,6 @@
 package heal
 
 import (
-	"container/heap"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -48,6 +47,10 @@ type Choice struct {
 	open   []int       // nodes with a bound and without a row
 	covers []*family
 	drawn  int // the open node that was drawn and asked for; -1: none
+
+	// Of all families' mass, the logarithm of which is scale, the share that cut
+	// has not taken out yet.
+	left, scale float64
 
 	total   float64 // logarithm of the mass of all covers, bounds included
 	logprob float64
@@ -347,32 +350,30 @@ func (c *Choice) cut(top float64) (kept []pick) {
 	if most <= 0 {
 		most = math.MaxInt
 	}
-	if p <= 0 || p >= 1 {
-		p = math.Inf(1)
+	if c.s.MinP > 0 && (p <= 0 || p >= 1) {
+		least = top + math.Log(c.s.MinP)
+	}
+	var masses []float64
+	for _, f := range c.covers {
+		f.weigh() // some may have been found to be no covers
+		masses = append(masses, f.mass.one)
+	}
+	c.left, c.scale = 1, logSumExp(masses, 1)
+	for mass := 0.0; len(kept) < most; {
+		f, w := c.best()
+		if f == nil || w.one < least || c.s.TopK <= 0 && c.left < negligible*mass {
+			break
+		}
+		mass += math.Exp(w.one - c.scale)
+		kept = append(kept, pick{kind: pickCover, f: f, id: f.ids[0], w: w})
+		c.pop(f)
+	}
+	if p > 0 && p < 1 {
+		kept = nucleus(kept, top, p)
 	}
 	if c.s.MinP > 0 {
 		least = top + math.Log(c.s.MinP)
-	}
-	limit := math.Inf(1)
-	if c.s.TopK <= 0 && !math.IsInf(p, 1) {
-		// What was found to be no cover counts no more.
-		for _, f := range c.covers {
-			f.weigh()
-		}
-		limit = p * math.Exp(c.mass(0, weight.atOne)-top)
-	}
-	for mass := 0.0; len(kept) < most && mass < limit; {
-		f, w := c.best()
-		if f == nil || w.one < least {
-			break
-		}
-		mass += math.Exp(w.one - top)
-		kept = append(kept, pick{kind: pickCover, f: f, id: f.ids[0], w: w})
-		heap.Pop(f)
-	}
-	if c.s.TopK > 0 && !math.IsInf(p, 1) {
-		// With top-k, p is of the mass of the k.
-		kept = nucleus(kept, top, p)
+		kept = slices.DeleteFunc(kept, func(k pick) bool { return k.w.one < least })
 	}
 	return kept
 }

@@ -80,10 +80,16 @@ func (c *Choice) heaviest(f *family) (weight, bool) {
 		if c.isCover(f, f.ids[0]) {
 			return f.at(0), true
 		}
-		heap.Pop(f)
+		c.pop(f)
 	}
 	f.drop()
 	return weight{}, false
+}
+
+// pop takes the heaviest out of a family.
+func (c *Choice) pop(f *family) {
+	c.left -= math.Exp(f.at(0).one - c.scale)
+	heap.Pop(f)
 }
 
 // drop empties a family in which nothing is left.
