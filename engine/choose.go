@@ -49,7 +49,7 @@ func (s *scheduler) choose(t *task, row []float32, eog vocab.Mask) (over bool) {
 		return true
 	case !done && c.keep+len(path) < s.lim.context:
 		c.asked = slices.Clone(path)
-		s.rewind(t, slices.Concat(t.req.Prompt[:c.keep], path))
+		s.rewind(t, slices.Concat(t.req.Prompt[:c.keep], path), false)
 		return false
 	case !done:
 		path = t.req.Prompt[c.keep:] // there is no room to evaluate others
@@ -62,7 +62,7 @@ func (s *scheduler) take(t *task, path []vocab.ID, eog vocab.Mask) (over bool) {
 	c := t.choice
 	t.choice = nil
 	own := slices.Equal(path, t.req.Prompt[c.keep:])
-	s.rewind(t, slices.Concat(t.req.Prompt[:c.keep], path))
+	s.rewind(t, slices.Concat(t.req.Prompt[:c.keep], path), own)
 	t.ids = t.ids[:c.keep]
 	for i, id := range path {
 		tok := backend.Token{ID: id}
@@ -80,11 +80,11 @@ func (s *scheduler) take(t *task, path []vocab.ID, eog vocab.Mask) (over bool) {
 }
 
 // rewind gives a task other tokens to evaluate. What its sequence has of them
-// stays there, but for the last, whose row is wanted.
-func (s *scheduler) rewind(t *task, ids []vocab.ID) {
+// stays there, but for the last unless its row is known.
+func (s *scheduler) rewind(t *task, ids []vocab.ID, known bool) {
 	n := vocab.CommonPrefix(t.seq.tokens, ids)
 	t.ids = ids
-	if !slices.Equal(ids, t.req.Prompt) {
+	if !known {
 		n = min(n, len(ids)-1)
 	}
 	s.cache.truncate(t.seq, n)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -194,14 +195,24 @@ func alone(req *backend.Request, limit int) ([]vocab.ID, backend.End) {
 	ids := slices.Clone(req.Prompt)
 	sm := newSampler(req.Sampling)
 	end := backend.End{EndToken: vocab.None}
+	chosen := chosenAlone(req, sm, limit)
+	if chosen != nil {
+		ids = ids[:req.Keep]
+	}
+	first := len(ids)
 	for counted := 0; ; {
 		var mask vocab.Mask
-		if req.Steer != nil {
-			mask = req.Steer.Mask()
-		}
-		id, err := sm.sample(fakeLogits(ids, fakeVocab), mask, ids)
-		if err != nil {
-			panic(err)
+		var id vocab.ID
+		if len(chosen) > 0 {
+			id, chosen = chosen[0], chosen[1:]
+		} else {
+			if req.Steer != nil {
+				mask = req.Steer.Mask()
+			}
+			var err error
+			if id, err = sm.sample(fakeLogits(ids, fakeVocab), mask, ids); err != nil {
+				panic(err)
+			}
 		}
 		if id == fakeEOG {
 			end.Reason, end.EndToken = backend.FinishStop, id
@@ -225,7 +236,66 @@ func alone(req *backend.Request, limit int) ([]vocab.ID, backend.End) {
 			break
 		}
 	}
-	return ids[len(req.Prompt):], end
+	return ids[first:], end
+}
+
+// chosenAlone is what the request's Chooser chooses.
+func chosenAlone(req *backend.Request, sm *sampler, limit int) []vocab.ID {
+	if req.Choose == nil {
+		return nil
+	}
+	give := func(path []vocab.ID) {
+		ids := slices.Concat(req.Prompt[:req.Keep], path)
+		row := fakeLogits(ids, fakeVocab)
+		sm.adjusted(row, ids, path, func() { req.Choose.Row(path, row) })
+	}
+	for i := req.Keep; i < len(req.Prompt); i++ {
+		give(req.Prompt[req.Keep:i])
+	}
+	for {
+		path, done, err := req.Choose.Next(sm.rng)
+		switch {
+		case err != nil:
+			panic(err)
+		case done:
+			return path
+		case req.Keep+len(path) >= limit:
+			return req.Prompt[req.Keep:]
+		}
+		give(path)
+	}
+}
+
+// hashChooser asks for rows and chooses as a hash of all rows given so far
+// says: a row that is not the right one changes what it does.
+type hashChooser struct {
+	trunk []vocab.ID
+	asks  int // rows still to ask for
+	hash  uint64
+	known [][]vocab.ID // paths whose rows have come
+}
+
+func (c *hashChooser) Row(path []vocab.ID, row []float32) {
+	for _, l := range row {
+		c.hash = (c.hash ^ uint64(math.Float32bits(l))) * 0x9e3779b97f4a7c15
+		c.hash ^= c.hash >> 29
+	}
+	c.known = append(c.known, slices.Clone(path))
+}
+
+func (c *hashChooser) Next(rng *rand.Rand) ([]vocab.ID, bool, error) {
+	if rng != nil {
+		c.hash ^= rng.Uint64()
+	}
+	if c.asks == 0 && c.hash%3 == 0 {
+		return c.trunk, true, nil
+	}
+	path := append(slices.Clone(c.known[c.hash/3%uint64(len(c.known))]), vocab.ID(2+c.hash/1000%(fakeVocab-2)))
+	for slices.ContainsFunc(c.known, func(k []vocab.ID) bool { return slices.Equal(k, path) }) {
+		path[len(path)-1] = 2 + (path[len(path)-1]-1)%(fakeVocab-2)
+	}
+	c.asks--
+	return path, c.asks < 0, nil
 }
 
 func drain(s backend.Stream) ([]backend.Token, error) {

@@ -77,6 +77,11 @@ func randomRequest(seed uint64) *backend.Request {
 		lo := vocab.ID(r.IntN(fakeVocab - 4))
 		req.Steer = &band{lo: lo, hi: lo + 4, uncounted: r.IntN(3)}
 	}
+	if n := len(prompt); n > 1 && r.IntN(2) == 0 {
+		req.Keep = max(1, n-1-r.IntN(4))
+		req.Choose = &hashChooser{trunk: prompt[req.Keep:], asks: r.IntN(4)}
+		req.Logprobs = r.IntN(2) == 0
+	}
 	return req
 }
 

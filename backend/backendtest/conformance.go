@@ -67,6 +67,9 @@ func Run(t *testing.T, s Suite) {
 	if shared.Info().Capabilities.Logits {
 		t.Run("logits", c.logits)
 	}
+	if shared.Info().Capabilities.Choose {
+		t.Run("choose", c.choose)
+	}
 	t.Run("backend close", c.backendClose)
 }
 

@@ -130,6 +130,9 @@ func (t *Toy) Generate(ctx context.Context, req *backend.Request) (backend.Strea
 			return nil, &backend.InvalidTokenError{ID: id, Position: -1, VocabSize: t.vocab.Len()}
 		}
 	}
+	if req.Choose != nil && (req.Keep < 1 || req.Keep >= len(req.Prompt)) {
+		return nil, fmt.Errorf("backendtest: a choice that keeps %d of %d tokens of the prompt", req.Keep, len(req.Prompt))
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -97,6 +97,7 @@ func Vocabulary(o VocabularyOptions) *vocab.Vocab {
 	v, err := vocab.New(tokens, kinds, vocab.Specials{
 		BOS: IMStart, EOS: IMEnd, EOT: vocab.None, Unknown: vocab.None, Pad: vocab.None,
 		FIMPrefix: vocab.None, FIMSuffix: vocab.None, FIMMiddle: vocab.None,
+		FIMPad: vocab.None, FIMRepo: vocab.None, FIMFile: vocab.None,
 		AddBOS: o.AddBOS,
 		EOG:    []vocab.ID{EndOfText, IMEnd},
 	})
