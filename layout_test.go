@@ -25,10 +25,10 @@ const modulePath = "github.com/unfray/unfray"
 // relative to the module; "." is the root. docs/architecture.md says what each is for.
 var levels = [][]string{
 	{"vocab", "jsonrepair", "internal/wire", "internal/gguf", "internal/deps"},
-	{"tokenizer", "prefixcache", "backend", "recovery", "internal/gguf/gguftest"},
-	{"boundary", "engine", "backend/remote", "backend/backendtest", "tokenizer/tokenizertest"},
+	{"tokenizer", "prefixcache", "backend", "recovery", "grammar", "internal/gguf/gguftest"},
+	{"boundary", "fim", "engine", "backend/remote", "backend/backendtest", "tokenizer/tokenizertest"},
 	{"heal"},
-	{"."},
+	{".", "internal/eval"},
 	{"gateway", "playground"},
 	{"cmd", "internal/deps/fetch"},
 }
