@@ -646,6 +646,7 @@ func (r *jsonReader) specials(kinds []vocab.Kind) vocab.Specials {
 	}
 	sp.EOT = first(eotTexts...)
 	sp.FIMPrefix, sp.FIMSuffix, sp.FIMMiddle = first(fimPrefixTexts...), first(fimSuffixTexts...), first(fimMiddleTexts...)
+	sp.FIMPad, sp.FIMRepo, sp.FIMFile = first(fimPadTexts...), first(fimRepoTexts...), first(fimFileTexts...)
 	eog = append(eog, sp.EOS, sp.EOT)
 	for _, text := range eogTexts {
 		if id, ok := byText[text]; ok && kinds[id] == vocab.Control {

@@ -177,7 +177,8 @@ func compareVocab(t *testing.T, v *vocab.Vocab, lv llama.Vocab) {
 	}{
 		{"BOS", sp.BOS, llama.VocabBOS(lv)}, {"EOS", sp.EOS, llama.VocabEOS(lv)}, {"padding", sp.Pad, llama.VocabPAD(lv)},
 		{"FIM prefix", sp.FIMPrefix, llama.VocabFIMPre(lv)}, {"FIM suffix", sp.FIMSuffix, llama.VocabFIMSuf(lv)},
-		{"FIM middle", sp.FIMMiddle, llama.VocabFIMMid(lv)},
+		{"FIM middle", sp.FIMMiddle, llama.VocabFIMMid(lv)}, {"FIM padding", sp.FIMPad, llama.VocabFIMPad(lv)},
+		{"FIM repository", sp.FIMRepo, llama.VocabFIMRep(lv)}, {"FIM file", sp.FIMFile, llama.VocabFIMSep(lv)},
 	} {
 		if llama.Token(role.got) != role.want {
 			t.Errorf("the %s token is %d, llama.cpp has %d", role.name, role.got, role.want)

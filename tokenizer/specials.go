@@ -106,11 +106,10 @@ func (r *roles) specials() (vocab.Specials, error) {
 	sp.FIMPrefix = r.keyOrText([]string{"fim_pre_token_id", "prefix_token_id"}, fimPrefixTexts)
 	sp.FIMSuffix = r.keyOrText([]string{"fim_suf_token_id", "suffix_token_id"}, fimSuffixTexts)
 	sp.FIMMiddle = r.keyOrText([]string{"fim_mid_token_id", "middle_token_id"}, fimMiddleTexts)
-	for _, id := range []vocab.ID{
-		r.keyOrText([]string{"fim_pad_token_id"}, fimPadTexts),
-		r.keyOrText([]string{"fim_rep_token_id"}, fimRepoTexts),
-		r.keyOrText([]string{"fim_sep_token_id"}, fimFileTexts),
-	} {
+	sp.FIMPad = r.keyOrText([]string{"fim_pad_token_id"}, fimPadTexts)
+	sp.FIMRepo = r.keyOrText([]string{"fim_rep_token_id"}, fimRepoTexts)
+	sp.FIMFile = r.keyOrText([]string{"fim_sep_token_id"}, fimFileTexts)
+	for _, id := range []vocab.ID{sp.FIMPad, sp.FIMRepo, sp.FIMFile} {
 		r.eog[id] = true
 	}
 	for _, text := range eogTexts {

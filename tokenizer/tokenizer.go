@@ -109,6 +109,12 @@ func (t *Tokenizer) EncodeAfter(dst, before []vocab.ID, text []byte) []vocab.ID 
 	return t.encode(dst, text, &t.plain, t.positionAfter(before))
 }
 
+// EncodeInside is Encode for text in front of which other text stands: no dummy
+// space is put before it.
+func (t *Tokenizer) EncodeInside(dst []vocab.ID, text []byte) []vocab.ID {
+	return t.encode(dst, text, &t.plain, inside)
+}
+
 // EncodeEnds is Encode, or with special EncodeSpecial, and also appends to ends
 // the byte offset in text at which each token ends. Where the normalizer
 // rewrites text, the tokens of what it wrote end where the text that it was made

@@ -170,11 +170,18 @@ func TestSpecials(t *testing.T) {
 		{"texts", []string{"<|endoftext|>", "<|im_end|>", "<|im_start|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>", "<|file_sep|>"}, nil,
 			sp(func(s *vocab.Specials) {
 				s.EOT, s.FIMPrefix, s.FIMSuffix, s.FIMMiddle = base+1, base+3, base+4, base+5
+				s.FIMPad, s.FIMFile = base+6, base+7
 				s.EOG = []vocab.ID{11, base, base + 1, base + 6, base + 7}
 			})},
 		{"old FIM keys", []string{"<x>", "<y>", "<z>"}, []gguftest.Pair{
 			key("prefix_token_id", uint32(256)), key("fim_suf_token_id", uint32(257)), key("middle_token_id", uint32(258)),
 		}, sp(func(s *vocab.Specials) { s.FIMPrefix, s.FIMSuffix, s.FIMMiddle = base, base+1, base+2 })},
+		{"context keys", []string{"<x>", "<y>", "<z>"}, []gguftest.Pair{
+			key("fim_pad_token_id", uint32(256)), key("fim_rep_token_id", uint32(257)), key("fim_sep_token_id", uint32(258)),
+		}, sp(func(s *vocab.Specials) {
+			s.FIMPad, s.FIMRepo, s.FIMFile = base, base+1, base+2
+			s.EOG = []vocab.ID{11, base, base + 1, base + 2}
+		})},
 		{"harmony", []string{"<|end|>", "<|return|>", "<|call|>", "<|channel|>"}, nil,
 			sp(func(s *vocab.Specials) { s.EOT, s.EOG = base, []vocab.ID{11, base + 1, base + 2} })},
 		{"tool response", []string{"</s>", "<|tool_response>"}, nil,
@@ -195,8 +202,8 @@ func TestSpecials(t *testing.T) {
 }
 
 func equalRoles(a, b vocab.Specials) bool {
-	return [...]vocab.ID{a.BOS, a.EOS, a.EOT, a.Unknown, a.Pad, a.FIMPrefix, a.FIMSuffix, a.FIMMiddle} ==
-		[...]vocab.ID{b.BOS, b.EOS, b.EOT, b.Unknown, b.Pad, b.FIMPrefix, b.FIMSuffix, b.FIMMiddle} &&
+	return [...]vocab.ID{a.BOS, a.EOS, a.EOT, a.Unknown, a.Pad, a.FIMPrefix, a.FIMSuffix, a.FIMMiddle, a.FIMPad, a.FIMRepo, a.FIMFile} ==
+		[...]vocab.ID{b.BOS, b.EOS, b.EOT, b.Unknown, b.Pad, b.FIMPrefix, b.FIMSuffix, b.FIMMiddle, b.FIMPad, b.FIMRepo, b.FIMFile} &&
 		a.AddBOS == b.AddBOS && a.AddEOS == b.AddEOS
 }
 

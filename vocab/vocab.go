@@ -55,6 +55,9 @@ const (
 type Specials struct {
 	BOS, EOS, EOT, Unknown, Pad     ID
 	FIMPrefix, FIMSuffix, FIMMiddle ID
+	// FIMPad ends a middle in some models. FIMRepo stands before a repository's
+	// name, FIMFile before a file's.
+	FIMPad, FIMRepo, FIMFile ID
 
 	// AddBOS and AddEOS say whether the model was trained on texts that begin
 	// with BOS, or end with EOS. Encoders here never add them by themselves.
@@ -68,6 +71,7 @@ func NoSpecials() Specials {
 	return Specials{
 		BOS: None, EOS: None, EOT: None, Unknown: None, Pad: None,
 		FIMPrefix: None, FIMSuffix: None, FIMMiddle: None,
+		FIMPad: None, FIMRepo: None, FIMFile: None,
 	}
 }
 
@@ -164,6 +168,7 @@ func (v *Vocab) checkSpecials() error {
 	}{
 		{"BOS", s.BOS}, {"EOS", s.EOS}, {"EOT", s.EOT}, {"unknown", s.Unknown}, {"padding", s.Pad},
 		{"FIM prefix", s.FIMPrefix}, {"FIM suffix", s.FIMSuffix}, {"FIM middle", s.FIMMiddle},
+		{"FIM padding", s.FIMPad}, {"FIM repository", s.FIMRepo}, {"FIM file", s.FIMFile},
 	} {
 		if role.id != None && !v.Valid(role.id) {
 			return fmt.Errorf("vocab: the %s token is %d, but there are %d tokens", role.name, role.id, v.Len())
