@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/boundary"
+	"github.com/unfray/unfray/fim"
+	"github.com/unfray/unfray/grammar"
 	"github.com/unfray/unfray/heal"
 	"github.com/unfray/unfray/tokenizer"
 	"github.com/unfray/unfray/vocab"
@@ -19,6 +22,7 @@ import (
 type Model struct {
 	backend backend.Backend
 	tok     *tokenizer.Tokenizer
+	fim     func() (*fim.Layout, error)
 }
 
 // NewModel joins a backend and a tokenizer, which must be of the same model:
@@ -27,7 +31,7 @@ func NewModel(b backend.Backend, t *tokenizer.Tokenizer) (*Model, error) {
 	if n, m := b.Info().VocabSize, t.Vocab().Len(); n != m {
 		return nil, fmt.Errorf("unfray: the backend's model has %d tokens, the tokenizer %d: they are not of the same model", n, m)
 	}
-	return &Model{backend: b, tok: t}, nil
+	return &Model{backend: b, tok: t, fim: sync.OnceValues(func() (*fim.Layout, error) { return fim.Find(t) })}, nil
 }
 
 // Info describes the backend's model.
@@ -70,6 +74,9 @@ type Prepared struct {
 	req    Request
 	plan   *heal.Plan
 	prompt int // tokens of the user's prompt
+	fill   *filling
+
+	grammar grammar.State // at the prompt's end, if the request has a Grammar
 }
 
 // Prepare does what all continuations of a request have in common. The request
@@ -77,6 +84,23 @@ type Prepared struct {
 func (m *Model) Prepare(req *Request) (*Prepared, error) {
 	if err := req.validate(); err != nil {
 		return nil, err
+	}
+	p, err := m.prepare(req)
+	if err != nil || req.Grammar == nil {
+		return p, err
+	}
+	if !m.Info().Capabilities.Steer {
+		return nil, &RequestError{Param: "grammar", Text: "this model's backend takes no mask, so it cannot be kept to a grammar"}
+	}
+	if p.grammar, err = req.startGrammar(); err != nil {
+		return nil, err
+	}
+	return p, m.checkGrammar(p.grammar)
+}
+
+func (m *Model) prepare(req *Request) (*Prepared, error) {
+	if req.Fill != nil {
+		return m.prepareFill(req)
 	}
 	ids, err := m.promptIDs(&req.Prompt)
 	if err != nil {
@@ -97,9 +121,17 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 		MaxTokens:   p.req.MaxTokens,
 		Logprobs:    p.req.Logprobs,
 		TopLogprobs: p.req.TopLogprobs,
-		Steer:       &steer{a: newAssembler(m.tok.Vocab(), p.plan, p.req.Stop)},
 	}
-	choice := p.plan.NewChoice(heal.Sampling{Temperature: sampling.Temperature, TopK: sampling.TopK, TopP: sampling.TopP, MinP: sampling.MinP})
+	st := &steer{a: p.assembler()}
+	breq.Steer = st
+	var allow func([]byte) bool
+	if p.req.Grammar != nil {
+		st.c = &constraint{v: m.tok.Vocab(), state: p.grammar}
+		start := &constraint{state: p.grammar} // the steer's goes on with the generation
+		allow = start.allows
+		st.a.session.Restrict(allow)
+	}
+	choice := p.plan.NewChoice(heal.Sampling{Temperature: sampling.Temperature, TopK: sampling.TopK, TopP: sampling.TopP, MinP: sampling.MinP}, allow)
 	if choice != nil {
 		breq.Prompt = slices.Concat(p.plan.Prompt, p.plan.Trunk)
 		breq.Choose, breq.Keep = choice, len(p.plan.Prompt)
@@ -112,10 +144,16 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 		backend: bs,
 		plan:    p.plan,
 		choice:  choice,
-		a:       newAssembler(m.tok.Vocab(), p.plan, p.req.Stop),
+		a:       p.assembler(),
 		prompt:  p.prompt,
 		steered: m.Info().Capabilities.Steer,
 	}, nil
+}
+
+func (p *Prepared) assembler() *assembler {
+	a := newAssembler(p.model.tok.Vocab(), p.plan, p.req.Stop)
+	a.fill = p.fill.matcher()
+	return a
 }
 
 // mode is the mode to plan for: the best that the backend can do, unless the

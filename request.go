@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/grammar"
 	"github.com/unfray/unfray/heal"
 	"github.com/unfray/unfray/vocab"
 )
@@ -27,7 +28,10 @@ type Prompt struct {
 // is a sensible choice: healed, greedy, as long as the context allows.
 type Request struct {
 	Prompt Prompt
-	Heal   heal.Mode // zero: heal.Auto
+	// Fill, if not nil, asks for what goes between Prompt, which must be text,
+	// and a suffix. Neither is looked through for control tokens.
+	Fill *Fill
+	Heal heal.Mode // zero: heal.Auto
 	// Sampling selects tokens, also among those a mask leaves.
 	Sampling backend.Sampling
 	// MaxTokens limits the continuation. Tokens that only produce the prompt's
@@ -36,6 +40,10 @@ type Request struct {
 	// Stop ends the continuation before the first of these strings. They are
 	// looked for in the continuation only, not across the prompt's end.
 	Stop []string
+	// Grammar, if not nil, is what the continuation keeps to. It speaks of the
+	// text after the prompt, or of that and the prompt's last GrammarBytes bytes.
+	Grammar      *grammar.Grammar
+	GrammarBytes int
 	// Logprobs asks for log-probabilities, TopLogprobs for that many
 	// alternatives at each token.
 	Logprobs    bool

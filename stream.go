@@ -56,8 +56,10 @@ type Result struct {
 	Text         []byte
 	Tokens       []Token
 	FinishReason backend.FinishReason
-	Healing      Healing
-	Usage        Usage
+	// StopString is the one of Request.Stop that ended the text, or "".
+	StopString string
+	Healing    Healing
+	Usage      Usage
 }
 
 // Stream is a running continuation. Its methods are for one goroutine.
@@ -100,6 +102,9 @@ func (s *Stream) step() error {
 	}
 	t, err := s.backend.Next()
 	if errors.Is(err, io.EOF) {
+		if s.a.end(); s.a.stopped {
+			s.trim()
+		}
 		return io.EOF
 	} else if err != nil {
 		return fmt.Errorf("unfray: %w", err)
@@ -174,6 +179,7 @@ func (s *Stream) Result() *Result {
 		Text:         s.a.text,
 		Tokens:       s.tokens,
 		FinishReason: end.Reason,
+		StopString:   s.a.stopString,
 		Healing: Healing{
 			Mode:           s.plan.Mode,
 			TokensRemoved:  s.plan.Removed,

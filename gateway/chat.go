@@ -83,8 +83,6 @@ func chatUnsupported(req *wire.ChatRequest) error {
 	switch {
 	case len(req.Tools) > 0 && string(choice) != "none":
 		return badRequest("tools", "tools: this version makes no tool calls; leave tools out or set tool_choice to \"none\"")
-	case req.ResponseFormat != "" && req.ResponseFormat != "text":
-		return badRequest("response_format", "response_format: only {\"type\":\"text\"} is possible in this version, not %q", req.ResponseFormat)
 	case len(req.Modalities) > 1, len(req.Modalities) == 1 && req.Modalities[0] != "text":
 		return badRequest("modalities", "modalities: this model writes text only")
 	case req.TopLogprobs != nil && !req.Logprobs:

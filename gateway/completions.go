@@ -38,8 +38,6 @@ func (g *Gateway) completionJob(x *exchange, req *wire.CompletionRequest) (*job,
 	}
 	n := or(req.N, 1)
 	switch {
-	case or(req.Suffix, "") != "":
-		return nil, badRequest("suffix", "suffix: this model's gateway continues prompts only; leave it out, or write the model's own fill-in-the-middle tokens into the prompt")
 	case req.BestOf != nil && *req.BestOf != n:
 		return nil, badRequest("best_of", "best_of: only best_of = n is possible: every choice is returned; raise n to %d and choose", *req.BestOf)
 	case req.Echo && req.Logprobs != nil:
@@ -54,6 +52,9 @@ func (g *Gateway) completionJob(x *exchange, req *wire.CompletionRequest) (*job,
 	}
 	r.MaxTokens = or(req.MaxTokens, defaultMaxTokens)
 	r.Logprobs, r.TopLogprobs = req.Logprobs != nil, or(req.Logprobs, 0)
+	if suffix := or(req.Suffix, ""); suffix != "" {
+		r.Fill = &unfray.Fill{Suffix: []byte(suffix)}
+	}
 	j := &job{
 		id: "cmpl-" + rand.Text(), created: time.Now(), model: m, n: n,
 		stream: req.Stream, includeUsage: req.IncludeUsage && req.Stream,

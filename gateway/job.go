@@ -30,6 +30,7 @@ type job struct {
 
 	stream       bool
 	includeUsage bool
+	noDone       bool // a stream ends without OpenAI's [DONE]
 	healAsked    bool // the request said how to heal
 	d            dialect
 }
@@ -82,6 +83,11 @@ func (m *model) sampling(s *wire.Sampling) (*unfray.Request, error) {
 		return nil, badRequest("max_tokens", "max_tokens must be at least 1, not %d", *s.MaxTokens)
 	}
 	r.MaxTokens = or(s.MaxTokens, 0)
+	var err error
+	if r.Grammar, err = constrain(s); err != nil {
+		return nil, err
+	}
+	r.GrammarBytes = or(s.Unfray.GrammarBytes, 0)
 	for id, bias := range s.LogitBias {
 		if !(bias >= -100 && bias <= 100) {
 			return nil, badRequest("logit_bias", "logit_bias: %v for token %d is not between -100 and 100", bias, id)

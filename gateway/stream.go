@@ -89,6 +89,9 @@ func (s *eventStream) run(gen *generation) error {
 			return err
 		}
 	}
+	if s.j.noDone {
+		return nil
+	}
 	return s.g.writeEvent(s.x, []byte(wire.Done))
 }
 

@@ -39,9 +39,10 @@ const negligible = 1e-4
 // among the covers by their weights: rejection sampling, exact however many
 // bounds are left (docs/rationale.md has both proofs).
 type Choice struct {
-	tree *coverTree
-	v    *vocab.Vocab
-	s    Sampling
+	tree  *coverTree
+	v     *vocab.Vocab
+	s     Sampling
+	allow func(beyond []byte) bool // nil: all
 
 	state  []nodeState // by node of the tree
 	open   []int       // nodes with a bound and without a row
@@ -76,15 +77,17 @@ type nodeState struct {
 
 var errRow = errors.New("heal: a row of logits holds values that are not numbers")
 
-// NewChoice begins a choice, or returns nil if the plan leaves none.
-func (p *Plan) NewChoice(s Sampling) *Choice {
+// NewChoice begins a choice, or returns nil if the plan leaves none. Covers
+// whose bytes beyond the prompt allow refuses have no weight; a nil allow
+// refuses none. allow is called during Next.
+func (p *Plan) NewChoice(s Sampling, allow func(beyond []byte) bool) *Choice {
 	if p.tree == nil {
 		return nil
 	}
 	if s.greedy() {
 		s = Sampling{Temperature: 1, TopK: 1}
 	}
-	c := &Choice{tree: p.tree, v: p.vocab, s: s, state: make([]nodeState, len(p.tree.nodes)), open: []int{0}, drawn: -1}
+	c := &Choice{tree: p.tree, v: p.vocab, s: s, allow: allow, state: make([]nodeState, len(p.tree.nodes)), open: []int{0}, drawn: -1}
 	c.state[0].bound = true
 	return c
 }
@@ -309,8 +312,7 @@ func (c *Choice) drawMember(rng *rand.Rand, f *family) pick {
 	if id := f.ids[last]; c.isCover(f, id) {
 		return pick{kind: pickCover, f: f, id: id, w: f.at(last)}
 	}
-	f.logits[last] = float32(math.Inf(-1))
-	f.weigh()
+	c.reject(f, last)
 	return pick{kind: pickReject}
 }
 

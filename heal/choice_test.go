@@ -93,7 +93,7 @@ func toyCases(t testing.TB, n int) []toyCase {
 // truth enumerates the covers from their definition: every token path that
 // spells the pending bytes, whose last token reaches their end or passes it, and
 // with which the tokenizer begins some text. It returns their probabilities.
-func (c *toyCase) truth(temperature float64) map[string]float64 {
+func (c *toyCase) truth(temperature float64, allow func([]byte) bool) map[string]float64 {
 	v := c.tok.Vocab()
 	// All that may follow the text, as far as it can matter here.
 	tails := []string{""}
@@ -130,7 +130,7 @@ func (c *toyCase) truth(temperature float64) map[string]float64 {
 			q := p * math.Exp(float64(row[id])/temperature) / norm
 			if len(b) < len(rest) {
 				walk(next, rest[len(b):], q)
-			} else if canonical[fmt.Sprint(next)] {
+			} else if canonical[fmt.Sprint(next)] && (allow == nil || len(b) == len(rest) || allow(b[len(rest):])) {
 				out[fmt.Sprint(next)] = q
 				sum += q
 			}
@@ -146,7 +146,7 @@ func (c *toyCase) truth(temperature float64) map[string]float64 {
 // choose runs a choice to its end. eager gives all rows at once.
 func (c *toyCase) choose(t testing.TB, s Sampling, rng *rand.Rand, eager bool) (ch *Choice, path []vocab.ID, asked int) {
 	t.Helper()
-	ch = c.plan.NewChoice(s)
+	ch = c.plan.NewChoice(s, nil)
 	for i := range c.plan.Trunk {
 		ch.Row(c.plan.Trunk[:i], c.row(c.plan.Trunk[:i]))
 	}
@@ -171,8 +171,8 @@ func (c *toyCase) choose(t testing.TB, s Sampling, rng *rand.Rand, eager bool) (
 }
 
 // weights computes the distribution that a choice with all its rows has.
-func (c *toyCase) weights(temperature float64) map[string]float64 {
-	ch := c.plan.NewChoice(Sampling{Temperature: temperature})
+func (c *toyCase) weights(temperature float64, allow func([]byte) bool) map[string]float64 {
+	ch := c.plan.NewChoice(Sampling{Temperature: temperature}, allow)
 	for _, n := range c.plan.tree.nodes {
 		ch.Row(n.path, c.row(n.path))
 	}
@@ -209,8 +209,8 @@ func TestExactIsTheTruth(t *testing.T) {
 	beside := 0
 	for _, c := range toyCases(t, 400) {
 		for _, temperature := range []float64{1, 0.5, 1.7} {
-			if d := difference(c.weights(temperature), c.truth(temperature)); d > 1e-9 {
-				t.Fatalf("%q, pending %q, temperature %v: differs by %v\n%v\n%v", c.text, c.plan.Pending, temperature, d, c.weights(temperature), c.truth(temperature))
+			if d := difference(c.weights(temperature, nil), c.truth(temperature, nil)); d > 1e-9 {
+				t.Fatalf("%q, pending %q, temperature %v: differs by %v\n%v\n%v", c.text, c.plan.Pending, temperature, d, c.weights(temperature, nil), c.truth(temperature, nil))
 			}
 		}
 		if len(c.plan.tree.nodes) > len(c.plan.Trunk) {
@@ -222,6 +222,41 @@ func TestExactIsTheTruth(t *testing.T) {
 	}
 }
 
+// TestExactWithGrammar is the same where not all may follow the prompt.
+func TestExactWithGrammar(t *testing.T) {
+	for _, c := range toyCases(t, 200) {
+		for _, allow := range []func([]byte) bool{
+			func(b []byte) bool { return b[0] != 'a' },
+			func(b []byte) bool { return !strings.Contains(string(b), "r") && len(b) < 3 },
+			func(b []byte) bool { return false },
+		} {
+			want := c.truth(1, allow)
+			if d := difference(c.weights(1, allow), want); d > 1e-9 {
+				t.Fatalf("%q, pending %q: differs by %v", c.text, c.plan.Pending, d)
+			}
+			ch := c.plan.NewChoice(Sampling{Temperature: 1}, allow)
+			for i := range c.plan.Trunk {
+				ch.Row(c.plan.Trunk[:i], c.row(c.plan.Trunk[:i]))
+			}
+			rng := rand.New(rand.NewPCG(c.seed, 1))
+			for {
+				path, done, err := ch.Next(rng)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !done {
+					ch.Row(path, c.row(path))
+					continue
+				}
+				if _, ok := want[fmt.Sprint(path)]; !ok && !slices.Equal(path, c.plan.Trunk) {
+					t.Fatalf("%q: drew %v, which is refused", c.text, path)
+				}
+				break
+			}
+		}
+	}
+}
+
 // TestLazyIsEager compares best first with all rows known, and both with the
 // definition.
 func TestLazyIsEager(t *testing.T) {
@@ -230,7 +265,7 @@ func TestLazyIsEager(t *testing.T) {
 		_, lazy, asked := c.choose(t, Sampling{}, nil, false)
 		_, eager, _ := c.choose(t, Sampling{}, nil, true)
 		best, most := "", 0.0
-		for k, p := range c.truth(1) {
+		for k, p := range c.truth(1, nil) {
 			if p > most {
 				best, most = k, p
 			}
@@ -261,7 +296,7 @@ func TestSampling(t *testing.T) {
 	asked, tests, low := 0, 0, 0
 	for i, c := range toyCases(t, 50) {
 		for _, s := range []Sampling{{Temperature: 1}, {Temperature: 0.6}, {Temperature: 1.5}, {Temperature: 1.3, TopK: 3}, {Temperature: 1, TopP: 0.8}, {Temperature: 1, MinP: 0.2}, {Temperature: 0.7, TopK: 4, TopP: 0.7, MinP: 0.1}} {
-			want := cutTruth(c.truth(1), c.truth(s.Temperature), s)
+			want := cutTruth(c.truth(1, nil), c.truth(s.Temperature, nil), s)
 			rng := rand.New(rand.NewPCG(uint64(i), 9))
 			count := map[string]int{}
 			for range draws {
@@ -355,7 +390,7 @@ func TestHowFarOthersAre(t *testing.T) {
 	var tv [2]float64
 	cases := toyCases(t, 200)
 	for _, c := range cases {
-		want := c.texts(c.truth(1))
+		want := c.texts(c.truth(1, nil))
 		for i, mode := range []Mode{Stable, Last} {
 			p := New(c.tok, c.ids, mode)
 			have := map[string]float64{}

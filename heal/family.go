@@ -12,14 +12,15 @@ import (
 // family is a set of covers that differ in their last token only: all that
 // leave a node by one branch, or one that ends where the prompt does.
 type family struct {
-	node   int
-	branch *boundary.Branch // nil: a single cover
-	base   weight           // of a token with the logit 0
-	mass   weight           // of all that are left, those not looked at included
-	ids    []vocab.ID
-	logits []float32
-	temp   float64
-	heaped bool
+	node    int
+	branch  *boundary.Branch // nil: a single cover
+	base    weight           // of a token with the logit 0
+	mass    weight           // of all that are left, those not looked at included
+	ids     []vocab.ID
+	logits  []float32
+	temp    float64
+	heaped  bool
+	rejects int // draws of what was no cover
 }
 
 func (c *Choice) addFamily(node int, b *boundary.Branch, base weight, ids []vocab.ID, row []float32) {
@@ -99,7 +100,27 @@ func (f *family) drop() {
 }
 
 func (c *Choice) isCover(f *family, id vocab.ID) bool {
-	return f.branch == nil || c.tree.follows(c.v, f.node, f.branch, id)
+	if f.branch == nil {
+		return true
+	}
+	return c.tree.follows(c.v, f.node, f.branch, id) && (c.allow == nil || c.allow(c.v.Bytes(id)[len(f.branch.Rest):]))
+}
+
+// manyRejects is after how many draws in vain a family is searched for all
+// that are no covers, so that a draw ends soon also where most are none.
+const manyRejects = 8
+
+// reject takes out what was drawn and is no cover.
+func (c *Choice) reject(f *family, i int) {
+	f.logits[i] = float32(math.Inf(-1))
+	if f.rejects++; f.rejects == manyRejects {
+		for i, id := range f.ids {
+			if !math.IsInf(float64(f.logits[i]), -1) && !c.isCover(f, id) {
+				f.logits[i] = float32(math.Inf(-1))
+			}
+		}
+	}
+	f.weigh()
 }
 
 // logSumExp is the logarithm of the sum of exp(x/t) over xs, -Inf if they are

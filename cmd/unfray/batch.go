@@ -21,7 +21,7 @@ type batchPrompt struct {
 	ID        json.RawMessage `json:"id"`
 	Prompt    *string         `json:"prompt"`
 	PromptIDs []vocab.ID      `json:"prompt_ids"` // instead of prompt
-	Suffix    *string         `json:"suffix"`
+	Suffix    *string         `json:"suffix"`     // nil or empty: that of --suffix, if any
 }
 
 // batchFailure stands in the output for a prompt that could not be completed.
@@ -102,9 +102,6 @@ func (c *completeFlags) readPrompts(stdin io.Reader) ([]batchPrompt, error) {
 		case p.Prompt != nil && p.PromptIDs != nil:
 			return errors.New(`both "prompt" and "prompt_ids" are there: give one`)
 		}
-		if p.Suffix != nil && *p.Suffix != "" {
-			return errors.New(`"suffix": this version completes at the end of a prompt only`)
-		}
 		prompts = append(prompts, p)
 		return nil
 	})
@@ -121,6 +118,9 @@ func (c *completeFlags) completeOne(ctx context.Context, model *unfray.Model, p 
 		req.Prompt.IDs = p.PromptIDs
 	} else {
 		req.Prompt.Text = []byte(*p.Prompt)
+	}
+	if p.Suffix != nil && *p.Suffix != "" {
+		req.Fill = &unfray.Fill{Suffix: []byte(*p.Suffix)}
 	}
 	r, err := model.Complete(ctx, &req)
 	if err != nil {

@@ -25,6 +25,8 @@ type completeFlags struct {
 	asJSON  bool
 	compare bool
 	prompts string
+	suffix  string
+	grammar grammarFlags
 }
 
 // completionView is the JSON form of a result.
@@ -57,7 +59,8 @@ func newComplete() *cobra.Command {
 		Use:   "complete [-m MODEL] [PROMPT]",
 		Short: "Heal a prompt's end and continue it",
 		Long: `Heal a prompt's end and continue it. What is printed continues exactly the
-prompt that was given: prompt and output joined are what the model wrote.`,
+prompt that was given: prompt and output joined are what the model wrote. With
+--suffix the output goes between the prompt and that text.`,
 		Example: `  unfray complete 'The capital of France is Par' --max-tokens 16
   unfray complete --compare 'The link is <a href="https:'
   unfray complete --json --heal off 'const userNa'
@@ -75,20 +78,35 @@ prompt that was given: prompt and output joined are what the model wrote.`,
 	f.Float64Var(&s.MinP, "min-p", 0, "leave out tokens below this share of the likeliest one's probability; 0: off")
 	f.Uint64Var(&c.seed, "seed", 0, "make sampling repeatable")
 	f.StringArrayVar(&c.req.Stop, "stop", nil, "end before this string (may be repeated)")
+	f.StringVar(&c.suffix, "suffix", "", "text after the cursor: fill in what stands before it (models with fill-in-the-middle tokens)")
+	c.grammar.add(cmd)
+	f.IntVar(&c.req.GrammarBytes, "grammar-bytes", 0, "bytes at the prompt's end that are the beginning of the constrained text")
 	f.BoolVar(&c.special, "special", false, "text in the prompt that spells a control token becomes that token")
 	f.BoolVar(&c.asJSON, "json", false, "print the result as JSON")
 	f.BoolVar(&c.compare, "compare", false, "show the unhealed continuation beside the healed one")
-	f.StringVar(&c.prompts, "prompts", "", `batch: a file (or -) of {"id","prompt"} lines; one JSON result a line, in the same order`)
+	f.StringVar(&c.prompts, "prompts", "", `batch: a file (or -) of {"id","prompt"[,"suffix"]} lines; one JSON result a line, in the same order`)
 	cmd.MarkFlagsMutuallyExclusive("compare", "prompts")
 	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
 		mode, err := heal.ParseMode(c.heal)
 		if err != nil {
 			return usageError(err.Error())
 		}
+		if c.req.Grammar, err = c.grammar.load(); err != nil {
+			return err
+		}
+		if c.req.GrammarBytes != 0 && c.req.Grammar == nil {
+			return usageError("--grammar-bytes needs --grammar, --json-schema or --regex")
+		}
 		c.req.Heal = mode
 		c.req.Prompt.ParseSpecial = c.special
 		if cmd.Flags().Changed("seed") {
 			c.req.Sampling.Seed = &c.seed
+		}
+		if cmd.Flags().Changed("suffix") {
+			if c.special {
+				return usageError("--special with --suffix: the texts on both sides of the cursor are plain text; leave out --special")
+			}
+			c.req.Fill = &unfray.Fill{Suffix: []byte(c.suffix)}
 		}
 		if c.prompts != "" && len(args) > 0 {
 			return usageError("give either a prompt or --prompts")

@@ -15,11 +15,9 @@ type ChatRequest struct {
 	Logprobs            bool
 	TopLogprobs         *int
 
-	// ResponseFormat is the type of the response_format object, "" if absent.
-	ResponseFormat string
-	Tools          []json.RawMessage // also the older functions
-	ToolChoice     json.RawMessage   // also the older function_call
-	Modalities     []string
+	Tools      []json.RawMessage // also the older functions
+	ToolChoice json.RawMessage   // also the older function_call
+	Modalities []string
 
 	// AddGenerationPrompt and ContinueFinalMessage are vLLM's: the last
 	// message, an assistant's, is continued instead of answered.
@@ -67,10 +65,6 @@ func DecodeChat(b []byte) (*ChatRequest, error) {
 	r["max_completion_tokens"] = given(&req.MaxCompletionTokens, small)
 	r["logprobs"] = into(&req.Logprobs, (*field).bool)
 	r["top_logprobs"] = given(&req.TopLogprobs, small)
-	r["response_format"] = func(f *field) error {
-		var rest []string // json_schema: the type says that it is there
-		return reader{"type": into(&req.ResponseFormat, (*field).string)}.read(f, &rest)
-	}
 	r["tools"] = into(&req.Tools, rawValues)
 	r["functions"] = into(&req.Tools, rawValues)
 	r["tool_choice"] = into(&req.ToolChoice, rawValue)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"maps"
 	"math"
 	"strconv"
 )
@@ -24,6 +25,9 @@ type Sampling struct {
 	Stream       bool
 	IncludeUsage bool // stream_options.include_usage
 
+	// Constraints are what the output is to keep to. Two are one too many.
+	Constraints []Constraint
+
 	User   string
 	Unfray Options
 }
@@ -32,11 +36,14 @@ type Sampling struct {
 type Options struct {
 	Heal    *string
 	Recover *string
+	// GrammarBytes is how many bytes at the prompt's end belong to the text
+	// that the constraint is about.
+	GrammarBytes *int
 }
 
 // reader returns the readers of the shared fields.
 func (s *Sampling) reader(ignored *[]string) reader {
-	return reader{
+	r := reader{
 		"max_tokens":         given(&s.MaxTokens, small),
 		"temperature":        given(&s.Temperature, (*field).float),
 		"top_p":              given(&s.TopP, (*field).float),
@@ -59,9 +66,13 @@ func (s *Sampling) reader(ignored *[]string) reader {
 			return reader{
 				"heal":    given(&s.Unfray.Heal, (*field).string),
 				"recover": given(&s.Unfray.Recover, (*field).string),
+
+				"grammar_bytes": given(&s.Unfray.GrammarBytes, small),
 			}.read(f, ignored)
 		},
 	}
+	maps.Copy(r, constraintReaders(&s.Constraints, ignored))
+	return r
 }
 
 // oneOrMore reads a string or an array of strings.

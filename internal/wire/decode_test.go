@@ -60,7 +60,7 @@ func TestDecodeChat(t *testing.T) {
 		{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]},
 		{"role":"assistant","content":null,"tool_calls":[{"id":"1"}],"refusal":null,"audio":{}},
 		{"role":"tool","content":"r","tool_call_id":"1"}],
-		"max_completion_tokens":7,"logprobs":true,"top_logprobs":3,"response_format":{"type":"json_schema","json_schema":{}},
+		"max_completion_tokens":7,"logprobs":true,"top_logprobs":3,"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"null"}}},
 		"tools":[{"type":"function"}],"tool_choice":{"type":"function"},"modalities":["text"],
 		"add_generation_prompt":false,"continue_final_message":true,"chat_template_kwargs":{"a":[1,2.5,null,true,"x",{"b":{}}]},"store":1}`))
 	if err != nil {
@@ -75,14 +75,39 @@ func TestDecodeChat(t *testing.T) {
 			{Role: "assistant", ToolCalls: []json.RawMessage{json.RawMessage(`{"id":"1"}`)}},
 			{Role: "tool", Content: "r", HasContent: true, ToolCallID: "1"},
 		},
-		MaxCompletionTokens: ptr(7), Logprobs: true, TopLogprobs: ptr(3), ResponseFormat: "json_schema",
-		Tools: []json.RawMessage{json.RawMessage(`{"type":"function"}`)}, ToolChoice: json.RawMessage(`{"type":"function"}`),
+		MaxCompletionTokens: ptr(7), Logprobs: true, TopLogprobs: ptr(3),
+		Sampling: Sampling{Constraints: []Constraint{{ConstraintJSONSchema, `{"type":"null"}`, "response_format.json_schema.schema"}}},
+		Tools:    []json.RawMessage{json.RawMessage(`{"type":"function"}`)}, ToolChoice: json.RawMessage(`{"type":"function"}`),
 		Modalities: []string{"text"}, AddGenerationPrompt: ptr(false), ContinueFinalMessage: true,
 		TemplateArguments: map[string]any{"a": []any{int64(1), 2.5, nil, true, "x", map[string]any{"b": map[string]any{}}}},
 		Ignored:           []string{"messages[1].content[1].cache", "messages[3].audio", "store"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestDecodeConstraints(t *testing.T) {
+	for body, want := range map[string][]Constraint{
+		`"grammar":"root ::= [0-9]"`:                                   {{ConstraintGBNF, "root ::= [0-9]", "grammar"}},
+		`"grammar":""`:                                                 nil,
+		`"json_schema":{"type":"null"}`:                                {{ConstraintJSONSchema, `{"type":"null"}`, "json_schema"}},
+		`"response_format":{"type":"text"}`:                            nil,
+		`"response_format":{"type":"json_object"}`:                     {{ConstraintJSON, "", "response_format"}},
+		`"response_format":{"type":"json_object","schema":true}`:       {{ConstraintJSONSchema, "true", "response_format.schema"}},
+		`"structured_outputs":{"regex":"a+"},"grammar":"root::=\"a\""`: {{ConstraintRegex, "a+", "structured_outputs.regex"}, {ConstraintGBNF, `root::="a"`, "grammar"}},
+	} {
+		got, err := DecodeCompletion([]byte(`{"prompt":"x",` + body + `}`))
+		if err != nil {
+			t.Errorf("%s: %v", body, err)
+		} else if slices.SortFunc(got.Constraints, func(a, b Constraint) int { return -strings.Compare(a.Param, b.Param) }); !slices.Equal(got.Constraints, want) {
+			t.Errorf("%s: %+v, want %+v", body, got.Constraints, want)
+		}
+	}
+	for _, body := range []string{`"grammar":1`, `"json_schema":3`, `"response_format":{"type":"xml"}`, `"response_format":{"type":"json_schema"}`, `"structured_outputs":{"json_object":"yes"}`} {
+		if _, err := DecodeCompletion([]byte(`{"prompt":"x",` + body + `}`)); err == nil {
+			t.Errorf("%s: no error", body)
+		}
 	}
 }
 
