@@ -389,3 +389,44 @@ func TestCancel(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestChoicesFromOnePrefill draws many continuations of one prepared request:
+// each has a way over the prompt's end of its own, as probable as the model
+// finds it.
+func TestChoicesFromOnePrefill(t *testing.T) {
+	m, _ := toyModel(t, backendtest.VocabularyOptions{})
+	p, err := m.Prepare(&unfray.Request{
+		Prompt: unfray.Prompt{Text: []byte("www.exa")}, Sampling: backend.Sampling{Temperature: 1}, MaxTokens: 1, Logprobs: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const draws = 2000
+	count, logprob := map[string]int{}, map[string]float64{}
+	for i := range uint64(draws) {
+		s, err := p.Generate(t.Context(), &i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = s.Next()
+		}
+		r := s.Result()
+		s.Close()
+		if len(r.Tokens) == 0 || !r.Tokens[0].Straddles {
+			continue
+		}
+		count[string(r.Text)]++
+		logprob[string(r.Text)] = r.Tokens[0].Logprob
+	}
+	if len(count) < 2 {
+		t.Fatalf("all choices are the same: %v", count)
+	}
+	// The straddling token's logprob is that of the text it adds.
+	for text, n := range count {
+		want := draws * math.Exp(logprob[text])
+		if d := float64(n) - want; d*d > 30*want {
+			t.Errorf("%q was drawn %d times, by its logprob %.1f were to be expected", text, n, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/unfray/unfray/boundary"
 	"github.com/unfray/unfray/tokenizer"
@@ -35,6 +36,9 @@ type Plan struct {
 	tok   *tokenizer.Tokenizer
 	vocab *vocab.Vocab
 	tree  *coverTree // nil: nothing to choose
+
+	firstOnce sync.Once
+	first     vocab.Mask // of a session that has accepted nothing; nil: not made
 }
 
 // New plans the healing of a prompt. The IDs must be in t's vocabulary; a BOS

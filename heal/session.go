@@ -37,8 +37,22 @@ type Replay struct {
 	Straddles bool
 }
 
-// NewSession starts following a generation from the plan's Prompt.
-func (p *Plan) NewSession() *Session { return &Session{plan: p} }
+// NewSession starts following a generation from the plan's Prompt. The first
+// session of a plan for Stable makes the first mask: it asks of each token
+// whether it may stand there, which is better done here than between two decode
+// steps.
+func (p *Plan) NewSession() *Session {
+	s := &Session{plan: p}
+	if p.Mode == Stable && len(p.Branches) > 0 && len(p.Pending) > 0 {
+		p.firstOnce.Do(func() {
+			m := vocab.NewMask(p.vocab.Len())
+			s.maskBranches(m)
+			s.dropEnds(m)
+			p.first = m
+		})
+	}
+	return s
+}
 
 // Restrict keeps tokens out of the masks that leave the prompt with bytes
 // that allow refuses, and those that lead to no others. What ends where the
@@ -74,9 +88,13 @@ func (s *Session) FillMask(m vocab.Mask) bool {
 	if s.Done() {
 		return false
 	}
-	if len(s.plan.Branches) == 0 {
+	switch {
+	case s.allow == nil && len(s.path) == 0 && s.plan.first != nil:
+		clear(m[copy(m, s.plan.first):])
+		return true
+	case len(s.plan.Branches) == 0:
 		s.maskBytes(m)
-	} else {
+	default:
 		m.Clear()
 		s.maskBranches(m)
 	}

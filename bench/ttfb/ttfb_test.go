@@ -49,7 +49,7 @@ func BenchmarkTimeToFirstByte(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	modes := []heal.Mode{heal.Off, heal.Last, heal.Stable}
+	modes := []heal.Mode{heal.Off, heal.Last, heal.Stable, heal.Exact}
 	serial := 0
 	for _, size := range []int{300, 1200, 3000} {
 		b.Run(fmt.Sprintf("%d bytes", size), func(b *testing.B) {
