@@ -84,6 +84,27 @@ func (m *Model) prepareFill(req *Request) (*Prepared, error) {
 	}, nil
 }
 
+// planMarked plans for a prompt in which the client has put the markers of the
+// order prefix, suffix, middle itself. It ends with a control token, but its
+// boundary is the end of the prefix section. planMarked returns nil for all
+// other prompts: where the prefix stands last, its end is the prompt's.
+func (m *Model) planMarked(ids []vocab.ID, req *Request) *heal.Plan {
+	layout, err := m.fim()
+	if err != nil || layout.Order != fim.PSM || ids[len(ids)-1] != layout.Middle || req.Heal == heal.Off {
+		return nil
+	}
+	head, prefix, suffix, ok := layout.Split(ids)
+	if !ok || req.Prompt.IDs == nil && m.tok.Loss(req.Prompt.Text) != nil {
+		return nil
+	}
+	mode, notes := m.mode(req.Heal)
+	before := []vocab.ID{layout.Before()}
+	plan := heal.New(m.tok, append(before, prefix...), mode)
+	plan.Notes = append(notes, plan.Notes...)
+	plan.Prompt, _ = layout.Arrange(nil, head, plan.Prompt[len(before):], suffix)
+	return plan
+}
+
 // minForMiddle is how many tokens of the context files leave free at least.
 const minForMiddle = 256
 

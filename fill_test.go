@@ -136,6 +136,32 @@ func checkFillStream(t *testing.T, m *unfray.Model, req *unfray.Request) *unfray
 	return r
 }
 
+// A client that writes the markers itself has the end of its prefix healed. It
+// did not say that the suffix is one, so nothing is cut.
+func TestMarkedPrompt(t *testing.T) {
+	tok := fillTokenizer(t, starCoder...)
+	text := fillMiddle + fillSuffix
+	m := fillModel(t, tok, fim.PSM, nil, text)
+	marked := []byte("<fim_prefix>" + fillPrefix + "<fim_suffix>" + fillSuffix + "<fim_middle>")
+	ids := tok.EncodeSpecial(nil, marked)
+	for _, mode := range []heal.Mode{heal.Auto, heal.Exact, heal.Stable, heal.Last} {
+		for _, p := range []unfray.Prompt{{Text: marked, ParseSpecial: true}, {IDs: ids}} {
+			r := checkFillStream(t, m, &unfray.Request{Prompt: p, Heal: mode, MaxTokens: 200})
+			if string(r.Text) != text || r.Usage.PromptTokens != len(ids) || r.Healing.BytesPending != len("Na") {
+				t.Errorf("%s: %q, %+v", mode, r.Text, r.Healing)
+			}
+		}
+	}
+	r := checkFillStream(t, m, &unfray.Request{Prompt: unfray.Prompt{IDs: ids}, Heal: heal.Off, MaxTokens: 5})
+	if r.Healing.TokensRemoved != 0 || string(r.Text) == text[:len(r.Text)] {
+		t.Errorf("off: %q, %+v", r.Text, r.Healing)
+	}
+	plain := checkFillStream(t, m, &unfray.Request{Prompt: unfray.Prompt{Text: marked}, MaxTokens: 5})
+	if plain.Usage.PromptTokens <= len(ids) {
+		t.Errorf("markers in plain text are tokens: %+v", plain.Usage)
+	}
+}
+
 // The middle may hold lines of the suffix: only where it goes on as the suffix
 // does is it cut.
 func TestFillKeepsWhatIsNoRepetition(t *testing.T) {

@@ -106,7 +106,11 @@ func (m *Model) prepare(req *Request) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Prepared{model: m, req: *req, plan: m.plan(ids, req), prompt: len(ids)}, nil
+	plan := m.planMarked(ids, req)
+	if plan == nil {
+		plan = m.plan(ids, req)
+	}
+	return &Prepared{model: m, req: *req, plan: plan, prompt: len(ids)}, nil
 }
 
 // Generate starts a continuation with a seed of its own, in place of that of

@@ -38,7 +38,7 @@ const (
 //   - at the end of the generation, if the text ends inside a repetition of at
 //     least a whole line, or of a whole suffix, with three.
 //
-// With fewer than 64 it not begin in the middle of a word, unless the cursor
+// With fewer than 64 it does not begin in the middle of a word, unless the cursor
 // is in one, nor in another indentation.
 //
 // Everything else is given out, delayed by at most [MaxHeld] bytes. Time is
@@ -219,7 +219,7 @@ func (j *Join) advance(c byte) {
 }
 
 // begins reports whether a repetition may begin n bytes before the end of held,
-// anywhere: in the middle of a word too.
+// anywhere: in the middle of a word or another indentation too.
 func (j *Join) begins(n int, anywhere bool) bool {
 	if anywhere {
 		return true
