@@ -1,6 +1,7 @@
 package unfray
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/unfray/unfray/grammar"
@@ -14,8 +15,10 @@ type constraint struct {
 	v     *vocab.Vocab
 	state grammar.State // after what has been produced beyond the prompt
 	mask  vocab.Mask
-	err   error
+	err   error // why no token can follow
 }
+
+var errGrammarEnd = errors.New("the model has no token with which the text could go on as the grammar demands")
 
 // startGrammar gives the state at the prompt's end.
 func (r *Request) startGrammar() (grammar.State, error) {
@@ -59,8 +62,9 @@ func (c *constraint) next() vocab.Mask {
 	if c.mask == nil {
 		c.mask = vocab.NewMask(c.v.Len())
 	}
-	if err := c.state.Mask(c.v, c.mask); err != nil {
-		c.err = err
+	// An empty mask makes the backend end the generation with an error.
+	if c.err = c.state.Mask(c.v, c.mask); c.err == nil && c.mask.Empty() {
+		c.err = errGrammarEnd
 	}
 	return c.mask
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/unfray/unfray/backend/backendtest"
 	"github.com/unfray/unfray/grammar"
 	"github.com/unfray/unfray/heal"
+	"github.com/unfray/unfray/internal/gguf/gguftest"
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 )
 
 func regex(t testing.TB, src string) *grammar.Grammar {
@@ -68,5 +70,26 @@ func TestGrammarInsidePrompt(t *testing.T) {
 		if !errors.As(err, &re) || !strings.Contains(re.Param, "grammar_bytes") {
 			t.Errorf("%d bytes: %v", n, err)
 		}
+	}
+}
+
+// TestGrammarDeadEnd has a grammar for which the vocabulary has tokens at
+// first, and then none.
+func TestGrammarDeadEnd(t *testing.T) {
+	tok := tokenizertest.BPE(t, gguftest.BPE{Missing: "\x04", Merges: [][2]string{{"a", "b"}}})
+	toy := backendtest.NewToy(backendtest.Options{Vocab: tok.Vocab()})
+	defer toy.Close()
+	m, err := unfray.NewModel(toy, tok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &unfray.Request{Prompt: unfray.Prompt{Text: []byte("x y")}, Grammar: regex(t, `ab\x04`), MaxTokens: 5}
+	if _, err := m.Complete(t.Context(), req); err == nil || !strings.Contains(err.Error(), "grammar") {
+		t.Errorf("error %v", err)
+	}
+	req.Grammar = regex(t, `\x04`)
+	var re *unfray.RequestError
+	if _, err := m.Complete(t.Context(), req); !errors.As(err, &re) || re.Param != "grammar" {
+		t.Errorf("error %v", err)
 	}
 }

@@ -145,12 +145,13 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 		return nil, fmt.Errorf("unfray: %w", err)
 	}
 	return &Stream{
-		backend: bs,
-		plan:    p.plan,
-		choice:  choice,
-		a:       p.assembler(),
-		prompt:  p.prompt,
-		steered: m.Info().Capabilities.Steer,
+		backend:    bs,
+		plan:       p.plan,
+		choice:     choice,
+		constraint: st.c,
+		a:          p.assembler(),
+		prompt:     p.prompt,
+		steered:    m.Info().Capabilities.Steer,
 	}, nil
 }
 

@@ -66,10 +66,12 @@ type Result struct {
 type Stream struct {
 	backend backend.Stream
 	plan    *heal.Plan
-	choice  *heal.Choice // nil: the replay, if any, follows masks
-	a       *assembler
-	prompt  int  // tokens of the user's prompt
-	steered bool // the backend heeds the steer's verdicts
+	// constraint is the steer's: to be looked at after the backend's error only.
+	constraint *constraint
+	choice     *heal.Choice // nil: the replay, if any, follows masks
+	a          *assembler
+	prompt     int  // tokens of the user's prompt
+	steered    bool // the backend heeds the steer's verdicts
 
 	tokens []Token // all tokens with text, in order
 	shown  int     // tokens handed out
@@ -107,6 +109,9 @@ func (s *Stream) step() error {
 		}
 		return io.EOF
 	} else if err != nil {
+		if s.constraint != nil && s.constraint.err != nil {
+			err = s.constraint.err // the backend only knows that the mask was empty
+		}
 		return fmt.Errorf("unfray: %w", err)
 	}
 	p, err := s.a.accept(t.ID)

@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -55,6 +56,8 @@ type Toy struct {
 }
 
 var _ backend.LogitsReader = (*Toy)(nil)
+
+var errEmptyMask = errors.New("backendtest: the mask allows no token")
 
 // NewToy returns a toy backend.
 func NewToy(o Options) *Toy {
@@ -357,6 +360,9 @@ func (s *toyStream) decode() error {
 		} else {
 			if req.Steer != nil {
 				mask = req.Steer.Mask()
+			}
+			if mask != nil && mask.Empty() {
+				return errEmptyMask
 			}
 			id = choose(row, mask, &req.Sampling, ids, min(len(ids)-i, len(req.Prompt)), rng)
 			if t.vocab.IsEOG(id) {
