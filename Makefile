@@ -26,7 +26,7 @@ ENGINEENV := settings=$$($(FETCH) -clients $(CLIENTS) -vocabs -references $(REFE
 NESTED := $(patsubst %/go.mod,%,$(wildcard bench/go.mod $(CLIENTS)/go/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check test-default test-simd test-llama test-fuzz bench bench-tokenizers fuzz deps test-deps cross vuln clean
+.PHONY: help run demo build test check test-default test-simd test-llama test-fuzz bench bench-tokenizers bench-eval fuzz deps test-deps cross vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,10 @@ bench: test-deps ## benchmarks of all packages, with the engine, and of bench/
 
 bench-tokenizers: ## the tokenizers side by side with others, as Markdown; SIMD=1 with vector instructions
 	@settings=$$($(FETCH) -no-engine -vocabs -references bench/tokenizers -env) && eval "$$settings" && $(if $(SIMD),GOEXPERIMENT=simd) $(GO) -C bench run ./tokenizers $(ARGS)
+
+bench-eval: deps build ## quality and cost of healing: CUTS='FILE.jsonl.gz…', ARGS for flags of "unfray eval"
+	@test -n '$(CUTS)' || { echo 'give files of cuts: CUTS="a.jsonl.gz b.jsonl"; go -C bench run ./strata makes some'; exit 2; }
+	@$(BIN) eval $(ARGS) $(CUTS)
 
 # A 32-bit machine, and systems that nobody develops on.
 cross: ## build the default packages for other systems

@@ -102,7 +102,7 @@ continuation can happen.`,
 	}
 	root.AddCommand(
 		newComplete(), newTokenize(), newDetokenize(), newBoundary(), newLint(),
-		newServe(), newDemo(), newVersion(),
+		newEval(), newServe(), newDemo(), newVersion(),
 	)
 	return root
 }
