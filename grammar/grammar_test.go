@@ -3,14 +3,17 @@ package grammar_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/unfray/unfray/grammar"
+	"github.com/unfray/unfray/vocab"
 )
 
 const jsonGBNF = `# JSON, whitespace where it may be
@@ -409,4 +412,82 @@ func TestForget(t *testing.T) {
 	if s, ok := first.AdvanceBytes([]byte("ab")); !ok || !s.Accepting() {
 		t.Error("an old state does not go on")
 	}
+}
+
+// TestHostileSource: sources that could take long to read do not, or are
+// refused.
+func TestHostileSource(t *testing.T) {
+	chain := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i, i+1)
+		}
+		return b.String()
+	}
+	var choices []string
+	for i := range 12 {
+		var list []string
+		for j := range 12 {
+			list = append(list, fmt.Sprintf(`{"properties":{"p%d":{"const":%d}}}`, i, j))
+		}
+		choices = append(choices, `{"anyOf":[`+strings.Join(list, ",")+`]}`)
+	}
+	gbnf, regex := grammar.ParseGBNF, grammar.ParseRegex
+	schema := func(src string) (*grammar.Grammar, error) { return grammar.ParseJSONSchema([]byte(src)) }
+	tests := []struct {
+		name  string
+		parse func(string) (*grammar.Grammar, error)
+		src   string
+		err   error
+	}{
+		{"many choices", gbnf, `root ::= ` + strings.Repeat(`"a" | `, 50000) + `"a"`, nil},
+		{"too many choices", gbnf, `root ::= ` + strings.Repeat(`"a" | `, 500000) + `"a"`, grammar.ErrTooLarge},
+		{"a chain of rules", gbnf, "root ::= r-0\n" + chain(20000, "r-%d ::= \"\" r-%d | \"x\"\n") + "r-20000 ::= \"y\"", nil},
+		{"a circle of rules", gbnf, "root ::= r-0\n" + chain(20000, "r-%d ::= \"\"? r-%d | \"x\"\n") + "r-20000 ::= root", grammar.ErrLeftRecursion},
+		{"many classes", gbnf, "root ::= " + chain(5000, "[\\U0000%04x-\\U0001%04x] "), nil},
+		{"letters", regex, `(\p{L}{5}){50}|(?i:straße|\p{Greek}{200})`, nil},
+		{"nested repetitions", regex, strings.Repeat("(", 240) + "a" + strings.Repeat("b)*", 240), nil},
+		{"combinations", schema, `{"allOf":[` + strings.Join(choices, ",") + `]}`, grammar.ErrTooLarge},
+		{"references", schema, `{"$ref":"#/$defs/0","$defs":{` + chain(300, `"%d":{"$ref":"#/$defs/%d"},`) + `"300":{}}}`, nil},
+		{"properties", schema, `{"properties":{` + chain(5000, `"p%d":{"type":["string","null"],"title":"%d"},`) + `"x":{}}}`, nil},
+		{"long names", schema, `{"additionalProperties":true,"properties":{"` + strings.Repeat("a", 1<<20) + `":{}}}`, grammar.ErrTooLarge},
+		{"a long tuple", schema, `{"prefixItems":[` + strings.Repeat(`{},`, 10000) + `{}]}`, nil},
+		{"a large enum", schema, `{"enum":[` + chain(10000, `"value %d of %d",`) + `0]}`, nil},
+	}
+	for _, test := range tests {
+		start := time.Now()
+		_, err := test.parse(test.src)
+		if !errors.Is(err, test.err) || test.err == nil && err != nil {
+			t.Errorf("%s: %v, want %v", test.name, err, test.err)
+		}
+		took := time.Since(start)
+		t.Logf("%6.0f ms %s: %.150v", float64(took.Microseconds())/1000, test.name, err)
+		if took > 20*time.Second {
+			t.Errorf("%s took %v", test.name, took)
+		}
+	}
+}
+
+// TestParallel lets goroutines go through one grammar, from states that are not
+// known yet.
+func TestParallel(t *testing.T) {
+	g := mustGBNF(t, jsonGBNF)
+	v := toyVocab(t)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			m := vocab.NewMask(v.Len())
+			s := g.WithPrefix([]byte(" "[:i%2])).Start()
+			for _, b := range []byte(" "[:i%2] + jsonSample) {
+				if err := s.Mask(v, m); err != nil {
+					t.Error(err)
+				}
+				s, _ = s.Advance(b)
+			}
+			if !s.Accepting() {
+				t.Error("the sample is not accepted")
+			}
+		})
+	}
+	group.Wait()
 }

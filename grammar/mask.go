@@ -10,6 +10,8 @@ import (
 
 const (
 	maxMaskSteps = 1 << 22 // to compute the states of one mask
+	worthChain   = 32      // nodes below
+	maxChain     = 32      // bytes
 	maxMaskWords = 4 << 20 // of masks that a machine keeps
 )
 
@@ -41,7 +43,7 @@ func (s State) Mask(v *vocab.Vocab, m vocab.Mask) error {
 		}
 	}
 	clear(m)
-	w := walk{machine: s.machine, trie: trieOf(v), sorted: v.Sorted(v.PrefixRange(nil)), mask: m}
+	w := walk{machine: s.machine, trie: trieOf(v), mask: m}
 	if !w.prefixed(s) {
 		clear(m)
 		return ErrTooComplex
@@ -71,7 +73,6 @@ func (m *machine) keepMask(s *state, k *keptMask) {
 type walk struct {
 	machine *machine
 	trie    *trie
-	sorted  []vocab.ID
 	mask    vocab.Mask
 	states  []*state // by depth
 	steps   int
@@ -80,84 +81,187 @@ type walk struct {
 // prefixed goes down to the node of the bytes that must come first, and from
 // there with s. It reports false if that takes too long.
 func (w *walk) prefixed(s State) bool {
-	at := int32(0)
+	at, nodes := int32(0), w.trie.nodes
 	for i := range len(s.prefix) {
-		end := w.trie.end[at]
-		for at++; at < end && w.trie.byte[at] != s.prefix[i]; {
-			at = w.trie.end[at]
+		end := nodes[at].end
+		for at++; at < end && nodes[at].byte != s.prefix[i]; {
+			at = nodes[at].end
 		}
 		if at >= end {
 			return true
 		}
-		w.set(at)
+		w.mask.SetIDs(w.trie.tokens(at, at+1))
 	}
 	return w.below(at, s.at)
-}
-
-// set sets the tokens of a node.
-func (w *walk) set(node int32) {
-	w.mask.SetIDs(w.sorted[w.trie.first[node]:w.trie.first[node+1]])
 }
 
 // below sets the tokens below a node, where the state is s. It reports false
 // if that takes too long.
 func (w *walk) below(top int32, s *state) bool {
 	t, m := w.trie, w.machine
-	base := t.depth[top]
-	w.states = append(w.states[:0], s)
-	for node, end := top+1, t.end[top]; node < end; {
-		d := t.depth[node] - base
-		next, steps := m.step(w.states[d-1], m.classOf[t.byte[node]])
-		if w.steps += steps; w.steps > maxMaskSteps || next == m.over {
+	var same chain
+	if t.nodes[top].end-top > worthChain {
+		var ok bool
+		if same, ok = w.chain(s); !ok {
 			return false
 		}
-		if next == m.dead {
-			node = t.end[node]
-			continue
+	}
+	base := t.nodes[top].depth
+	w.states = append(w.states, make([]*state, t.depth+1-base)...)
+	w.states[0] = s
+	for at, end := top+1, t.nodes[top].end; at < end; {
+		node := &t.nodes[at]
+		d := node.depth - base
+		from, class := w.states[d-1], m.classOf[node.byte]
+		next := from.next[class].Load()
+		if next == nil {
+			if next = w.step(from, class); next == nil {
+				return false
+			}
 		}
-		w.set(node)
-		w.states = append(w.states[:d], next)
-		node++
+		switch {
+		case next.next == nil: // dead or over
+			if next == m.over {
+				return false
+			}
+			at = node.end
+		case same.states != nil && same.covers(next, d, node.deepest-base, node.below):
+			w.mask.SetIDs(t.tokens(at, node.end))
+			at = node.end
+		default:
+			w.states[d] = next
+			for i := node.first; i < t.nodes[at+1].first; i++ {
+				w.mask.Set(t.sorted[i])
+			}
+			at++
+		}
 	}
 	return true
 }
 
+// step computes a state. It gives nil if the walk takes too long.
+func (w *walk) step(s *state, class uint8) *state {
+	next, steps := w.machine.step(s, class)
+	if w.steps += steps; w.steps > maxMaskSteps {
+		return nil
+	}
+	return next
+}
+
+// A chain is what a letter leads to from a state, again and again, and the
+// bytes that lead to the same: texts of those bytes need no walk. A string ends
+// in a state that leads to itself; one of bounded length goes on from state to
+// state.
+type chain struct {
+	states []*state
+	ends   bool   // whether the last state leads to itself
+	groups uint64 // of such bytes
+}
+
+// covers reports whether all below a node of a depth, where the state is s, is
+// known to be alive.
+func (c *chain) covers(s *state, depth, deepest int32, below uint64) bool {
+	last := int32(len(c.states)) - 1
+	return below&^c.groups == 0 && s == c.states[min(depth, last)] && (c.ends || deepest <= last)
+}
+
+// chain follows a letter that most vocabularies are full of. It reports false
+// if that takes too long.
+func (w *walk) chain(s *state) (c chain, ok bool) {
+	m := w.machine
+	c = chain{states: []*state{s}, groups: ^uint64(0)}
+	var apart [256]bool // classes of bytes that lead elsewhere
+	for from := s; len(c.states) <= maxChain && !c.ends; {
+		next := w.step(from, m.classOf['e'])
+		if next == nil {
+			return c, false
+		}
+		if next.next == nil {
+			break
+		}
+		for class := range m.classes {
+			if apart[class] {
+				continue
+			}
+			other := w.step(from, uint8(class))
+			if other == nil {
+				return c, false
+			}
+			apart[class] = other != next
+		}
+		if c.ends = next == from; !c.ends {
+			c.states = append(c.states, next)
+		}
+		from = next
+	}
+	for b := range 256 {
+		if apart[m.classOf[b]] {
+			c.groups &^= group(byte(b))
+		}
+	}
+	return c, true
+}
+
+// group is the bit of four bytes that stand side by side.
+func group(b byte) uint64 { return 1 << (b >> 2) }
+
 // A trie has a node for each beginning of a text token, in byte order, a node
-// before those below it. Node 0 is the empty beginning.
+// before those below it. Node 0 is the empty beginning; one more stands after
+// the last.
 type trie struct {
-	byte  []byte
-	depth []int32
-	end   []int32 // the first node after those below
-	first []int32 // tokens in byte order before those of the node; one more than nodes
+	nodes  []node
+	sorted []vocab.ID
+	depth  int32 // of the deepest node
+}
+
+type node struct {
+	below uint64 // groups of bytes of the nodes below
+	end   int32  // the first node after those below
+	first int32  // tokens in byte order that come before those of the node
+	depth int32
+	// deepest is the depth of the deepest node below, or its own.
+	deepest int32
+	byte    byte
+}
+
+// tokens lists those of the nodes from one to another.
+func (t *trie) tokens(from, to int32) []vocab.ID {
+	return t.sorted[t.nodes[from].first:t.nodes[to].first]
 }
 
 func newTrie(v *vocab.Vocab) *trie {
-	t := &trie{byte: []byte{0}, depth: []int32{0}, end: []int32{0}, first: []int32{0}}
+	t := &trie{nodes: make([]node, 1, 2*v.Len()+2), sorted: v.Sorted(v.PrefixRange(nil))}
 	path := []int32{0}
+	// leave ends the nodes of the path deeper than a depth.
+	leave := func(depth int) {
+		for len(path) > depth+1 {
+			last := path[len(path)-1]
+			path = path[:len(path)-1]
+			n := &t.nodes[last]
+			n.end = int32(len(t.nodes))
+			up := &t.nodes[path[len(path)-1]]
+			up.below |= n.below | group(n.byte)
+			up.deepest = max(up.deepest, n.deepest)
+		}
+	}
 	var last []byte
-	for i, id := range v.Sorted(v.PrefixRange(nil)) {
+	for i, id := range t.sorted {
 		text := v.Bytes(id)
 		shared := 0
 		for shared < len(last) && shared < len(text) && last[shared] == text[shared] {
 			shared++
 		}
-		for _, node := range path[shared+1:] {
-			t.end[node] = int32(len(t.byte))
-		}
-		path = path[:shared+1]
+		leave(shared)
 		for d := shared; d < len(text); d++ {
-			path = append(path, int32(len(t.byte)))
-			t.byte = append(t.byte, text[d])
-			t.depth = append(t.depth, int32(d+1))
-			t.end = append(t.end, 0)
-			t.first = append(t.first, int32(i))
+			path = append(path, int32(len(t.nodes)))
+			t.nodes = append(t.nodes, node{first: int32(i), depth: int32(d + 1), deepest: int32(d + 1), byte: text[d]})
 		}
+		t.depth = max(t.depth, int32(len(text)))
 		last = text
 	}
-	for _, node := range path {
-		t.end[node] = int32(len(t.byte))
-	}
-	t.first = append(t.first, int32(len(v.Sorted(v.PrefixRange(nil)))))
+	leave(0)
+	t.nodes[0].end = int32(len(t.nodes))
+	t.nodes = append(t.nodes, node{first: int32(len(t.sorted))})
 	return t
 }
 

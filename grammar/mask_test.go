@@ -20,7 +20,7 @@ func toyVocab(t testing.TB) *vocab.Vocab {
 	t.Helper()
 	texts := []string{
 		"a", "b", "ab", "abc", "aba", "abab", "c", "{", "{\"", "\"", "\":", "}", "[", "]", "1", "12", "-", " ", "  ", "\n", ",", "true", "tr",
-		"ue", "false", "\xc3", "\xa9", "é", "éa", "a\x00", "\x00", "\xff", "ab", "<eos>", "<end>", "</s>", "", "unused", "\xf0\x9f", "\x98\x80",
+		"ue", "false", "\xc3", "\xa9", "é", "éa", "a\x00", "\x00", "\xff", "ab", "<eos>", "<end>", "</s>", "", "unused", "\xf0\x9f", "\x98\x80", "e", "ea", "eab", "eabc", "abcde", "de", "abd",
 	}
 	kinds := make([]vocab.Kind, len(texts))
 	var tokens [][]byte
@@ -94,7 +94,7 @@ func TestMask(t *testing.T) {
 	v := toyVocab(t)
 	for _, src := range []string{
 		jsonGBNF, arithmeticGBNF, `root ::= "a" root "b" | ""`, `root ::= .*`, `root ::= "abab" | "é" [^a]`, `root ::= ""`, `root ::= "😀"*`,
-		`root ::= [\x00-\x7f]{0,3}`, `root ::= "<end>"`,
+		`root ::= [\x00-\x7f]{0,3}`, `root ::= [a-e]{1,4} | "abd"`, `root ::= [a-e]{2} [a-d]*`, `root ::= "<end>"`,
 	} {
 		g := mustGBNF(t, src)
 		for _, prefix := range []string{"", "a", "ab", "abx", "\xc3", "zz", "<end>", "é"} {
@@ -173,8 +173,16 @@ func TestMaskReal(t *testing.T) {
 					checkMask(t, tok.Vocab(), s, []byte(jsonSample[:i]))
 				}
 			}
-			s := g.WithPrefix([]byte(" \"x")).Start()
-			checkMask(t, tok.Vocab(), s, nil)
+			checkMask(t, tok.Vocab(), g.WithPrefix([]byte(" \"x")).Start(), nil)
+			// Strings of bounded length, from more than a token to none left.
+			c := mustGBNF(t, `root ::= "\"" [^"\\]{0,45} "\""`)
+			for n := 0; n <= 45; n += 3 {
+				s, _ := c.Start().AdvanceBytes([]byte(`"` + jsonSample[100:100+n]))
+				checkMask(t, tok.Vocab(), s, nil)
+				s, _ = c.WithPrefix([]byte(" ")).Start().AdvanceBytes([]byte(` "` + jsonSample[100:100+n]))
+				checkMask(t, tok.Vocab(), s, nil)
+			}
+			checkMask(t, tok.Vocab(), mustGBNF(t, `root ::= [a-z]{0,5} [a-z0-9 ]*`).WithPrefix([]byte("a")).Start(), nil)
 		})
 	}
 }
@@ -255,6 +263,24 @@ func BenchmarkMask(b *testing.B) {
 			if err := p.Mask(v, m); err != nil {
 				b.Fatal(err)
 			}
+		}
+	})
+	b.Run("string counted", func(b *testing.B) {
+		// Each character leads to a state of its own.
+		c, err := grammar.ParseJSONSchema([]byte(`{"type":"string","maxLength":20000}`))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, _ := c.Start().Advance('"')
+		for b.Loop() {
+			if err := s.Mask(v, m); err != nil {
+				b.Fatal(err)
+			}
+			next, ok := s.AdvanceBytes([]byte("some"))
+			if !ok {
+				next, _ = c.Start().Advance('"')
+			}
+			s = next
 		}
 	})
 }

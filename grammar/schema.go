@@ -12,7 +12,7 @@ import (
 const (
 	maxSchemas = 1 << 14 // combinations of schemas that a value is held to
 	maxMerged  = 1 << 8  // schemas that hold for one value
-	maxRead    = 1 << 20 // schemas looked at in all
+	maxRead    = 1 << 19 // schemas, and members of each, looked at in all
 )
 
 // ParseJSONSchema reads a JSON Schema of draft 2020-12. Texts are JSON values
@@ -159,7 +159,8 @@ func (r *schemaReader) value(pos int, all ...subschema) (*expr, error) {
 
 // resolve follows a schema that is nothing but a reference.
 func (r *schemaReader) resolve(s subschema) (subschema, error) {
-	for n := 0; s.value.kind == '{'; n++ {
+	seen := map[string]bool{}
+	for s.value.kind == '{' {
 		ref := s.value.get("$ref")
 		if ref == nil || slices.ContainsFunc(s.value.members, func(m jsonMember) bool { return m.name != "$ref" && !annotations[m.name] }) {
 			break
@@ -168,9 +169,10 @@ func (r *schemaReader) resolve(s subschema) (subschema, error) {
 		if err != nil {
 			return s, err
 		}
-		if s = to; n > maxMerged {
+		if s = to; seen[s.pointer] {
 			return s, r.fail(s, ErrLeftRecursion)
 		}
+		seen[s.pointer] = true
 	}
 	return s, nil
 }
@@ -274,7 +276,7 @@ func (r *schemaReader) body(all []subschema) (*expr, error) {
 	}
 	for i := 0; i < len(all); i++ {
 		s := all[i]
-		if r.read++; r.read > maxRead || len(all) > maxMerged {
+		if r.read += 1 + len(s.value.members); r.read > maxRead || len(all) > maxMerged {
 			return nil, r.fail(s, fmt.Errorf("%w: too many schemas in combination", ErrTooLarge))
 		}
 		switch {

@@ -65,11 +65,10 @@ func anyInteger() *expr {
 }
 
 func anyNumber() *expr {
+	fraction := sequence(literal("."), digits(1, maxDigits))
 	exponent := sequence(class('e', 'e', 'E', 'E'), optional(class('+', '+', '-', '-')), digits(1, 3))
-	return sequence(anyInteger(), optional(fraction()), optional(exponent))
+	return sequence(anyInteger(), optional(fraction), optional(exponent))
 }
-
-func fraction() *expr { return sequence(literal("."), digits(1, maxDigits)) }
 
 // formats are regular expressions for values of a format. All that match are
 // valid; some rare values do not match.
@@ -363,9 +362,9 @@ func (r *schemaReader) number(schemas []subschema, integer bool) (*expr, error) 
 	}
 	switch {
 	case !low.set && !high.set && integer:
-		return anyInteger(), nil
+		return r.common("integer", anyInteger), nil
 	case !low.set && !high.set:
-		return anyNumber(), nil
+		return r.common("number", anyNumber), nil
 	case integer:
 		return signed(low, high, integerRange), nil
 	}
@@ -438,11 +437,15 @@ func integerRange(low, high bound) *expr {
 	return e
 }
 
-// numberRange gives numbers from 0 on, without exponents.
+// numberRange gives numbers from 0 on, without exponents. They have so few
+// digits after the point that none becomes a bound when it is read as a
+// float64.
 func numberRange(low, high bound) *expr {
+	const exact = 15 // significant digits that a float64 tells apart
+	places := max(1, exact-len(strconv.FormatInt(max(low.at, high.at), 10)))
 	e := choice()
 	if high.set && !high.open && (low.at < high.at || low.at == high.at && !low.open) {
-		zeros := sequence(literal("."), repeat(literal("0"), 1, maxDigits))
+		zeros := sequence(literal("."), repeat(literal("0"), 1, places))
 		e.subs = append(e.subs, sequence(wholes(high.at, high.at), optional(zeros)))
 	}
 	below := high
@@ -453,11 +456,16 @@ func numberRange(low, high bound) *expr {
 	if low.open {
 		from++
 		if !high.set || low.at < high.at {
-			some := sequence(literal("."), repeat(literal("0"), 0, maxDigits-1), class('1', '9'), digits(0, maxDigits-1))
+			some := choice()
+			for zeros := range places {
+				point := literal("." + strings.Repeat("0", zeros))
+				some.subs = append(some.subs, sequence(point, class('1', '9'), digits(0, places-zeros-1)))
+			}
 			e.subs = append(e.subs, sequence(wholes(low.at, low.at), some))
 		}
 	}
-	return choice(e, sequence(integerRange(bound{from, false, true}, below), optional(fraction())))
+	fraction := sequence(literal("."), digits(1, places))
+	return choice(e, sequence(integerRange(bound{from, false, true}, below), optional(fraction)))
 }
 
 // wholes gives the integers from low to high, which are not negative.

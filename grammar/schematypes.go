@@ -26,6 +26,9 @@ func (r *schemaReader) plain(all []subschema) (*expr, error) {
 	} else if ok {
 		return r.enum(schemas, types, values, at)
 	}
+	if !slices.ContainsFunc(schemas, restricts) {
+		return r.any(), nil
+	}
 	e := choice()
 	for _, name := range types {
 		var sub *expr
@@ -53,6 +56,11 @@ func (r *schemaReader) plain(all []subschema) (*expr, error) {
 		e.pos = schemas[0].value.pos
 	}
 	return e, nil
+}
+
+// restricts reports whether a schema has a keyword that is kept.
+func restricts(s subschema) bool {
+	return slices.ContainsFunc(s.value.members, func(m jsonMember) bool { _, ok := restricting[m.name]; return ok })
 }
 
 // types gives the types that values may have. Where no schema says, they are
@@ -119,7 +127,7 @@ func (r *schemaReader) any() *expr {
 	return r.common("any", func() *expr {
 		member := sequence(r.anyString(), r.space(), literal(":"), r.space(), r.any())
 		return choice(r.list("{", "}", member, 0, unlimited), r.list("[", "]", r.any(), 0, unlimited), r.anyString(),
-			anyNumber(), literal("true"), literal("false"), literal("null"))
+			r.common("number", anyNumber), literal("true"), literal("false"), literal("null"))
 	})
 }
 
@@ -212,6 +220,9 @@ func (r *schemaReader) properties(schemas []subschema) (list []property, named b
 		}
 	}
 	for _, s := range schemas {
+		if r.read += len(list); r.read > maxRead {
+			return nil, false, r.fail(s, fmt.Errorf("%w: too many properties in combination", ErrTooLarge))
+		}
 		own := s.value.get("properties")
 		names := map[string]*jsonValue{}
 		if own != nil {
