@@ -12,7 +12,7 @@ import (
 const (
 	maxSchemas = 1 << 14 // combinations of schemas that a value is held to
 	maxMerged  = 1 << 8  // schemas that hold for one value
-	maxRead    = 1 << 19 // schemas, and members of each, looked at in all
+	maxRead    = 1 << 16 // schemas, and members of each, looked at in all
 )
 
 // ParseJSONSchema reads a JSON Schema of draft 2020-12. Texts are JSON values
