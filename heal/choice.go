@@ -268,7 +268,7 @@ func (c *Choice) draw(rng *rand.Rand) pick {
 // into the difference is rejected.
 func (c *Choice) drawFrom(rng *rand.Rand, node int, bound float64) pick {
 	envelope := max(bound, c.mass(node, weight.atTemp))
-	if math.IsInf(envelope, -1) {
+	if math.IsInf(envelope, -1) || math.IsNaN(envelope) {
 		return pick{}
 	}
 	x := rng.Float64()
