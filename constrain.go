@@ -3,6 +3,7 @@ package unfray
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/unfray/unfray/grammar"
 	"github.com/unfray/unfray/vocab"
@@ -15,7 +16,9 @@ type constraint struct {
 	v     *vocab.Vocab
 	state grammar.State // after what has been produced beyond the prompt
 	mask  vocab.Mask
-	err   error // why no token can follow
+	// failure is why no token can follow. The stream looks at it while the
+	// backend's side may still run.
+	failure atomic.Pointer[error]
 }
 
 var errGrammarEnd = errors.New("the model has no token with which the text could go on as the grammar demands")
@@ -63,8 +66,12 @@ func (c *constraint) next() vocab.Mask {
 		c.mask = vocab.NewMask(c.v.Len())
 	}
 	// An empty mask makes the backend end the generation with an error.
-	if c.err = c.state.Mask(c.v, c.mask); c.err == nil && c.mask.Empty() {
-		c.err = errGrammarEnd
+	err := c.state.Mask(c.v, c.mask)
+	if err == nil && c.mask.Empty() {
+		err = errGrammarEnd
+	}
+	if err != nil {
+		c.failure.Store(&err)
 	}
 	return c.mask
 }

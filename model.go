@@ -149,6 +149,7 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 		plan:       p.plan,
 		choice:     choice,
 		constraint: st.c,
+		logprobs:   p.req.Logprobs,
 		a:          p.assembler(),
 		prompt:     p.prompt,
 		steered:    m.Info().Capabilities.Steer,

@@ -66,8 +66,9 @@ type Result struct {
 type Stream struct {
 	backend backend.Stream
 	plan    *heal.Plan
-	// constraint is the steer's: to be looked at after the backend's error only.
+	// constraint is the steer's; only its failure is to be looked at.
 	constraint *constraint
+	logprobs   bool         // were asked for
 	choice     *heal.Choice // nil: the replay, if any, follows masks
 	a          *assembler
 	prompt     int  // tokens of the user's prompt
@@ -109,8 +110,10 @@ func (s *Stream) step() error {
 		}
 		return io.EOF
 	} else if err != nil {
-		if s.constraint != nil && s.constraint.err != nil {
-			err = s.constraint.err // the backend only knows that the mask was empty
+		if s.constraint != nil {
+			if cause := s.constraint.failure.Load(); cause != nil {
+				err = *cause // the backend only knows that the mask was empty
+			}
 		}
 		return fmt.Errorf("unfray: %w", err)
 	}
@@ -119,7 +122,7 @@ func (s *Stream) step() error {
 		s.backend.Close()
 		return err
 	}
-	if p.straddles && s.choice != nil {
+	if p.straddles && s.choice != nil && s.logprobs {
 		// The backend is done with the choice: its outcome is in the stream.
 		t.Logprob = s.choice.Logprob()
 	}

@@ -235,9 +235,13 @@ const noteStraddle = "logprob_straddles"
 func (j *job) report(r *unfray.Result) *wire.Unfray {
 	h := r.Healing
 	if j.settings.Logprobs && len(r.Tokens) > 0 && r.Tokens[0].Straddles {
+		text := "the first token began inside the prompt: its text is the part beyond it, its log-probability that of the whole token"
+		if h.Mode == heal.Exact {
+			text = "the first token began inside the prompt: its text is the part beyond it, its log-probability that of this part after the prompt; those of its alternatives are of whole tokens"
+		}
 		h.Notes = append(slices.Clone(h.Notes), heal.Note{
 			Code: noteStraddle,
-			Text: "the first token began inside the prompt: its text is the part beyond it, its log-probability that of the whole token",
+			Text: text,
 		})
 	}
 	if !j.healAsked && h.TokensRemoved == 0 && h.BytesPending == 0 && len(h.Notes) == 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxMaskSteps = 1 << 22 // to compute the states of one mask
+	maxMaskSteps = 1 << 20 // to compute the states of one mask
 	worthChain   = 32      // nodes below
 	maxChain     = 32      // bytes
 	maxMaskWords = 4 << 20 // of masks that a machine keeps

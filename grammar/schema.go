@@ -59,7 +59,7 @@ type subschema struct {
 
 func (s subschema) member(names ...string) subschema {
 	for _, name := range names {
-		s.pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		s.pointer += "/" + pointerEscaper.Replace(name)
 		s.value = s.value.get(name)
 	}
 	return s
@@ -97,10 +97,19 @@ func (r *schemaReader) fail(s subschema, cause error) error {
 	return e
 }
 
+// removed marks, in a pointer, a schema without one of its keywords. It cannot
+// occur in a name: pointerEscaper writes it otherwise.
+const removed = "\x00"
+
+var (
+	pointerEscaper   = strings.NewReplacer("~", "~0", "/", "~1", removed, "~2")
+	pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
 // plainPointer takes out what without has added.
 func plainPointer(pointer string) string {
 	for _, name := range []string{"$ref", "allOf", "anyOf", "oneOf"} {
-		pointer = strings.ReplaceAll(pointer, "#-"+name, "")
+		pointer = strings.ReplaceAll(pointer, removed+name, "")
 	}
 	return pointer
 }
@@ -195,7 +204,7 @@ func (r *schemaReader) target(ref subschema) (subschema, error) {
 		return at, nil
 	}
 	for _, part := range strings.Split(path[1:], "/") {
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		part = pointerUnescaper.Replace(part)
 		switch at.value.kind {
 		case '{':
 			at = at.member(part)
@@ -287,6 +296,9 @@ func (r *schemaReader) body(all []subschema) (*expr, error) {
 		case s.value.kind != '{':
 			return nil, r.fail(s, errors.New("want a schema: an object, true or false"))
 		}
+		if s.pointer != "" && s.value.get("$id") != nil {
+			return nil, r.unsupported(s.member("$id"), "an $id below the root: references from there would be to another document")
+		}
 		if err := r.checkKeywords(s); err != nil {
 			return nil, err
 		}
@@ -323,7 +335,7 @@ func (s subschema) without(name string) subschema {
 			rest.members = append(rest.members, m)
 		}
 	}
-	return subschema{s.pointer + "#-" + name, rest}
+	return subschema{s.pointer + removed + name, rest}
 }
 
 // distribute gives a choice: all schemas with each of those that schema i

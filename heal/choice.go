@@ -27,6 +27,10 @@ func (s *Sampling) cuts() bool   { return s.TopK > 0 || s.TopP > 0 && s.TopP < 1
 // is this much less probable than the heaviest cover.
 const negligible = 1e-4
 
+// coldest is the temperature below which the heaviest cover is taken: logits
+// divided by less would leave the range of numbers.
+const coldest = 1e-6
+
 // Choice draws one cover of a plan's pending bytes by its probability. Rows of
 // logits are given to it, the trunk's first; [Choice.Next] asks for further
 // ones only where they can matter. It is for one goroutine.
@@ -53,9 +57,9 @@ type Choice struct {
 	// has not taken out yet.
 	left, scale float64
 
-	total   float64 // logarithm of the mass of all covers, bounds included
-	logprob float64
-	err     error
+	kept   []pick // what cut took out
+	chosen weight
+	err    error
 }
 
 // weight is the logarithm of a probability: at temperature 1, which orders
@@ -84,7 +88,7 @@ func (p *Plan) NewChoice(s Sampling, allow func(beyond []byte) bool) *Choice {
 	if p.tree == nil {
 		return nil
 	}
-	if s.greedy() {
+	if s.greedy() || s.Temperature < coldest {
 		s = Sampling{Temperature: 1, TopK: 1}
 	}
 	c := &Choice{tree: p.tree, v: p.vocab, s: s, allow: allow, state: make([]nodeState, len(p.tree.nodes)), open: []int{0}, drawn: -1}
@@ -143,7 +147,6 @@ func (c *Choice) Next(rng *rand.Rand) (path []vocab.ID, done bool, err error) {
 	if c.err != nil {
 		return nil, false, c.err
 	}
-	c.total = c.mass(0, weight.atOne)
 	var p pick
 	switch {
 	case c.s.TopK == 1:
@@ -161,15 +164,34 @@ func (c *Choice) Next(rng *rand.Rand) (path []vocab.ID, done bool, err error) {
 		// prompt stays as it was given.
 		return c.tree.trunk, true, nil
 	}
-	c.logprob = p.w.one - c.total
+	c.chosen = p.w
 	return append(slices.Clone(c.tree.nodes[p.f.node].path), p.id), true, nil
 }
 
 // Logprob is the natural logarithm of the probability of the cover that was
 // chosen, among all covers, by the model's own distribution: that of the text
-// that its last token adds to the prompt. Bounds that were left open count as
-// they are, so it may be too low by what they exceed the truth.
-func (c *Choice) Logprob() float64 { return c.logprob }
+// that its last token adds to the prompt. It is for after the choice, and asks of
+// every token that could have left the prompt whether it makes a cover, of those
+// at least that are not negligible. Bounds that were left open count as they
+// are, so it may be too low by what they exceed the truth.
+func (c *Choice) Logprob() float64 {
+	masses := []float64{}
+	for _, k := range c.kept {
+		masses = append(masses, k.w.one)
+	}
+	for _, n := range c.open {
+		masses = append(masses, c.state[n].weight.one)
+	}
+	least := c.chosen.one + math.Log(negligible*negligible)
+	for _, f := range c.covers {
+		for i, id := range f.ids {
+			if w := f.at(i).one; w < least || c.isCover(f, id) {
+				masses = append(masses, w)
+			}
+		}
+	}
+	return min(0, c.chosen.one-logSumExp(masses, 1))
+}
 
 // pick is the outcome of one attempt to choose.
 type pick struct {
@@ -370,6 +392,7 @@ func (c *Choice) cut(top float64) (kept []pick) {
 		kept = append(kept, pick{kind: pickCover, f: f, id: f.ids[0], w: w})
 		c.pop(f)
 	}
+	c.kept = slices.Clone(kept)
 	if p > 0 && p < 1 {
 		kept = nucleus(kept, top, p)
 	}

@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"regexp"
+	"strings"
+)
+
 // ConstraintKind is the language of a [Constraint].
 type ConstraintKind string
 
@@ -47,6 +52,27 @@ func constraint(list *[]Constraint, kind ConstraintKind) func(*field) error {
 	}
 }
 
+// choiceConstraint reads a list of strings, of which the output is to be one.
+func choiceConstraint(list *[]Constraint) func(*field) error {
+	return func(f *field) error {
+		if f.raw[0] != '[' {
+			return f.wrongType("an array of strings")
+		}
+		words, err := oneOrMore(f)
+		if err != nil {
+			return err
+		}
+		if len(words) == 0 {
+			return f.fail("has no string to choose from")
+		}
+		for i := range words {
+			words[i] = regexp.QuoteMeta(words[i])
+		}
+		*list = append(*list, Constraint{ConstraintRegex, "(?:" + strings.Join(words, "|") + ")", f.path()})
+		return nil
+	}
+}
+
 // constraintReaders reads the fields of OpenAI, llama.cpp and vLLM.
 func constraintReaders(list *[]Constraint, ignored *[]string) reader {
 	structured := func(f *field) error {
@@ -55,9 +81,19 @@ func constraintReaders(list *[]Constraint, ignored *[]string) reader {
 			"regex":       constraint(list, ConstraintRegex),
 			"grammar":     constraint(list, ConstraintGBNF),
 			"json_object": constraint(list, ConstraintJSON),
+			"choice":      choiceConstraint(list),
+			"structural_tag": func(f *field) error {
+				return f.fail("is not supported; say it as a grammar")
+			},
 		}.read(f, ignored)
 	}
 	return reader{
+		// vLLM's older names.
+		"guided_json":    constraint(list, ConstraintJSONSchema),
+		"guided_regex":   constraint(list, ConstraintRegex),
+		"guided_grammar": constraint(list, ConstraintGBNF),
+		"guided_choice":  choiceConstraint(list),
+
 		"grammar":            constraint(list, ConstraintGBNF),
 		"json_schema":        constraint(list, ConstraintJSONSchema),
 		"structured_outputs": structured,

@@ -92,6 +92,8 @@ func TestDecodeConstraints(t *testing.T) {
 		`"grammar":"root ::= [0-9]"`:                                   {{ConstraintGBNF, "root ::= [0-9]", "grammar"}},
 		`"grammar":""`:                                                 nil,
 		`"json_schema":{"type":"null"}`:                                {{ConstraintJSONSchema, `{"type":"null"}`, "json_schema"}},
+		`"structured_outputs":{"choice":["a.","b"]}`:                   {{ConstraintRegex, `(?:a\.|b)`, "structured_outputs.choice"}},
+		`"guided_choice":["x"]`:                                        {{ConstraintRegex, `(?:x)`, "guided_choice"}},
 		`"response_format":{"type":"text"}`:                            nil,
 		`"response_format":{"type":"json_object"}`:                     {{ConstraintJSON, "", "response_format"}},
 		`"response_format":{"type":"json_object","schema":true}`:       {{ConstraintJSONSchema, "true", "response_format.schema"}},
