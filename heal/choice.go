@@ -70,9 +70,6 @@ func (w weight) plus(logit float64, norm weight, t float64) weight {
 	return weight{w.one + logit - norm.one, w.temp + logit/t - norm.temp}
 }
 
-func (w weight) atOne() float64  { return w.one }
-func (w weight) atTemp() float64 { return w.temp }
-
 type nodeState struct {
 	weight weight // of the path up to the node
 	bound  bool   // weight is known
@@ -212,17 +209,17 @@ const (
 )
 
 // mass is the logarithm of what the families and bounds at and below a node
-// weigh together, or -Inf.
-func (c *Choice) mass(node int, of func(weight) float64) float64 {
+// weigh together at the temperature of the draw, or -Inf.
+func (c *Choice) mass(node int) float64 {
 	var list []float64
 	for _, f := range c.covers {
 		if c.below(f.node, node) {
-			list = append(list, of(f.mass))
+			list = append(list, f.mass.temp)
 		}
 	}
 	for _, n := range c.open {
 		if c.below(n, node) {
-			list = append(list, of(c.state[n].weight))
+			list = append(list, c.state[n].weight.temp)
 		}
 	}
 	return logSumExp(list, 1)
@@ -289,7 +286,7 @@ func (c *Choice) draw(rng *rand.Rand) pick {
 // The envelope is what they weigh, or bound if that is more; a draw that falls
 // into the difference is rejected.
 func (c *Choice) drawFrom(rng *rand.Rand, node int, bound float64) pick {
-	envelope := max(bound, c.mass(node, weight.atTemp))
+	envelope := max(bound, c.mass(node))
 	if math.IsInf(envelope, -1) || math.IsNaN(envelope) {
 		return pick{}
 	}
