@@ -30,7 +30,10 @@ func (r *Request) startGrammar() (grammar.State, error) {
 		return s, nil
 	}
 	text := r.Prompt.Text
-	if r.Prompt.IDs != nil || r.GrammarBytes < 0 || r.GrammarBytes > len(text) {
+	if r.Prompt.IDs != nil {
+		return s, &RequestError{Param: "unfray.grammar_bytes", Text: "a grammar can begin inside a prompt of text only, not of token IDs"}
+	}
+	if r.GrammarBytes < 0 || r.GrammarBytes > len(text) {
 		return s, &RequestError{Param: "unfray.grammar_bytes", Text: fmt.Sprintf("the grammar cannot begin %d bytes before the end of a prompt of %d bytes of text", r.GrammarBytes, len(text))}
 	}
 	for i, b := range text[len(text)-r.GrammarBytes:] {

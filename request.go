@@ -97,6 +97,9 @@ func (r *Request) validate() error {
 			return &RequestError{Param: f.param, Text: fmt.Sprintf("%s is not between %s and %s", number(f.value), number(f.low), number(f.up))}
 		}
 	}
+	if r.GrammarBytes != 0 && r.Grammar == nil {
+		return &RequestError{Param: "unfray.grammar_bytes", Text: "there is no grammar that could begin inside the prompt"}
+	}
 	if !slices.Contains(heal.Modes(), r.Heal) && r.Heal != "" {
 		return &RequestError{Param: "unfray.heal", Text: fmt.Sprintf("no mode %q", string(r.Heal))}
 	}

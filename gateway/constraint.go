@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/unfray/unfray/grammar"
 	"github.com/unfray/unfray/internal/wire"
@@ -34,7 +35,7 @@ func constrain(s *wire.Sampling) (*grammar.Grammar, error) {
 		g, err = grammar.ParseJSONSchema([]byte(c.Source))
 	}
 	if se := (*grammar.SyntaxError)(nil); errors.As(err, &se) {
-		return nil, badRequest(c.Param, "%s: %s", c.Param, se)
+		return nil, badRequest(c.Param, "%s: %s", c.Param, strings.TrimPrefix(se.Error(), "grammar: "))
 	}
 	return g, err
 }
