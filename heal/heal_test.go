@@ -254,6 +254,32 @@ func TestReplayIsExact(t *testing.T) {
 	}
 }
 
+// TestReplayOnRealText is the same with real vocabularies, in which some
+// branches lead nowhere: a walk must not enter them.
+func TestReplayOnRealText(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	text, err := os.ReadFile("plan.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"gpt2", "llama3", "cl100k_base.tiktoken"} {
+		tok, err := tokenizer.Open(tokenizertest.Path(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			at := 300 + r.IntN(len(text)-300)
+			prompt := tok.Encode(nil, text[at-300:at])
+			for _, mode := range []heal.Mode{heal.Stable, heal.Last} {
+				p := heal.New(tok, prompt, mode)
+				for range 5 {
+					walk(t, r, tok, p)
+				}
+			}
+		}
+	}
+}
+
 func walk(t *testing.T, r *rand.Rand, tok *tokenizer.Tokenizer, p *heal.Plan) {
 	t.Helper()
 	s := p.NewSession()

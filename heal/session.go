@@ -22,8 +22,8 @@ type Session struct {
 	ids  []vocab.ID // scratch
 
 	// allow, if not nil, says which bytes may follow the prompt. open says of
-	// each branch whether some token that allow lets pass can follow it, 0: not
-	// known yet.
+	// each branch whether some token that joins it, and that allow lets pass, can
+	// follow it, 0: not known yet.
 	allow func(beyond []byte) bool
 	open  []int8
 }
@@ -58,7 +58,7 @@ func (p *Plan) NewSession() *Session {
 // that allow refuses, and those that lead to no others. What ends where the
 // prompt does is always allowed.
 func (s *Session) Restrict(allow func(beyond []byte) bool) {
-	s.allow, s.open = allow, make([]int8, len(s.plan.Branches))
+	s.allow, s.open = allow, nil
 }
 
 // Done reports whether all pending bytes have been produced.
@@ -177,11 +177,15 @@ func (s *Session) extends(b *boundary.Branch, id vocab.ID) bool {
 	return b.Joins(s.plan.tok, id) && (s.allow == nil || s.allow(s.plan.vocab.Bytes(id)[len(b.Rest):]))
 }
 
-// isOpen reports whether a branch leads anywhere.
+// isOpen reports whether a branch leads anywhere. Some lead nowhere even
+// without allow: see [boundary.Report].
 func (s *Session) isOpen(i int) bool {
 	b := &s.plan.Branches[i]
-	if s.allow == nil || len(b.Rest) == 0 {
+	if len(b.Rest) == 0 {
 		return true
+	}
+	if s.open == nil {
+		s.open = make([]int8, len(s.plan.Branches))
 	}
 	if s.open[i] == 0 {
 		s.open[i] = -1
