@@ -70,7 +70,7 @@ func TestHostileConstraints(t *testing.T) {
 				if !utf8.Valid(a.body) {
 					t.Errorf("%s: not UTF-8", body)
 				}
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("%s %s: no answer", heal, body)
 			}
 		}
@@ -134,7 +134,7 @@ func TestTinyTemperature(t *testing.T) {
 	go func() { done <- r.complete(`{"prompt":"hello wor","temperature":5e-324}`, "X-Unfray-Heal", "exact") }()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		panic("no answer") // the rig cannot be closed any more
 	}
 }

@@ -174,6 +174,9 @@ func (r *schemaReader) resolve(s subschema) (subschema, error) {
 		if ref == nil || slices.ContainsFunc(s.value.members, func(m jsonMember) bool { return m.name != "$ref" && !annotations[m.name] }) {
 			break
 		}
+		if err := r.checkID(s); err != nil {
+			return s, err
+		}
 		to, err := r.target(s.member("$ref"))
 		if err != nil {
 			return s, err
@@ -184,6 +187,14 @@ func (r *schemaReader) resolve(s subschema) (subschema, error) {
 		seen[s.pointer] = true
 	}
 	return s, nil
+}
+
+// checkID refuses a schema below the root that begins a document of its own.
+func (r *schemaReader) checkID(s subschema) error {
+	if s.pointer == "" || s.value.kind != '{' || s.value.get("$id") == nil {
+		return nil
+	}
+	return r.unsupported(s.member("$id"), "an $id below the root: references from there would be to another document")
 }
 
 // target finds what a reference, the value of a $ref, is to.
@@ -204,6 +215,9 @@ func (r *schemaReader) target(ref subschema) (subschema, error) {
 		return at, nil
 	}
 	for _, part := range strings.Split(path[1:], "/") {
+		if err := r.checkID(at); err != nil {
+			return ref, err
+		}
 		part = pointerUnescaper.Replace(part)
 		switch at.value.kind {
 		case '{':
@@ -296,8 +310,8 @@ func (r *schemaReader) body(all []subschema) (*expr, error) {
 		case s.value.kind != '{':
 			return nil, r.fail(s, errors.New("want a schema: an object, true or false"))
 		}
-		if s.pointer != "" && s.value.get("$id") != nil {
-			return nil, r.unsupported(s.member("$id"), "an $id below the root: references from there would be to another document")
+		if err := r.checkID(s); err != nil {
+			return nil, err
 		}
 		if err := r.checkKeywords(s); err != nil {
 			return nil, err

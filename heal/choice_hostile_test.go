@@ -86,7 +86,7 @@ func TestChoiceEndsWithHostileRows(t *testing.T) {
 				s := samplings[r.IntN(len(samplings))]
 				seed := r.Uint64()
 				key := name
-				ok := within(3*time.Second, func() {
+				ok := within(time.Minute, func() {
 					rr := rand.New(rand.NewPCG(seed, 1))
 					defer func() {
 						if e := recover(); e != nil {
