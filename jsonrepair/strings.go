@@ -1,0 +1,665 @@
+package jsonrepair
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// role is what a string is.
+type role uint8
+
+const (
+	roleRoot role = iota
+	roleKey
+	roleValue // of a key, or an element
+)
+
+// str is the open string.
+type str struct {
+	quote  quote
+	role   role
+	start  int  // offset of its content
+	from   int  // offset of its mark
+	braces int  // unmatched openers in it
+	parens int  // unmatched parentheses, in a string without marks
+	drive  bool // begins as a Windows path whose backslashes were not escaped
+	path   bool // and is one
+	math   bool // a dollar sign is open
+	inner  int  // marks that are part of it
+	double bool // its marks are doubled
+}
+
+// openString reads the beginning of a string.
+func (e *engine) openString(t token) bool {
+	r := roleValue
+	switch e.state {
+	case objStart, objAfter:
+		r = roleKey
+	}
+	if t.quote == doubleQuote && e.has(e.pos, `"""`) && e.tripled(e.pos, `"""`) {
+		t.quote, t.n = tripleDouble, 3
+	} else if t.quote == singleQuote && e.has(e.pos, "'''") {
+		t.quote, t.n = tripleSingle, 3
+	}
+	double := e.doubled(e.pos, t)
+	if double {
+		t.n *= 2
+	}
+	broken := r == roleValue && (e.state == arrStart || e.state == arrAfter) && e.keyInArray(e.pos)
+	drive, path := e.drive(e.pos + t.n)
+	if e.starved {
+		return false
+	}
+	if broken {
+		e.leaveArray(e.pos)
+		r = roleKey
+	}
+	e.beginString(e.pos, t, r)
+	e.str.double = double
+	e.str.drive, e.str.path = drive, path
+	return true
+}
+
+// tripled reports whether three marks at p begin a string: three end it.
+func (e *engine) tripled(p int, marks string) bool {
+	r := e.skip(p + 3)
+	c, ok := e.peek(r)
+	return !ok || c != ',' && c != '}' && c != ']' && c != ':'
+}
+
+// doubled reports whether the mark at p is written twice, as in ""key"":.
+func (e *engine) doubled(p int, t token) bool {
+	if t.quote != doubleQuote && t.quote != singleQuote || t.n != 1 {
+		return false
+	}
+	q, n := e.quoteAt(p + 1)
+	if q != t.quote || n != 1 {
+		return false
+	}
+	if c, _ := e.peek(p + 2); c == ' ' {
+		r := e.blanks(p + 2)
+		return e.wordEnd(r) > r && e.keyGoesOnAfter(r, t.quote)
+	}
+	if e.wordByte(p+2) == 0 {
+		return false
+	}
+	end, ok := e.stringEnd(p+2, t.quote)
+	if !ok {
+		return true
+	}
+	q, _ = e.quoteAt(end)
+	return q == t.quote || e.plainEnd(end) || e.colonAt(e.skip(end)) == yes
+}
+
+// keyGoesOnAfter reports whether a mark and a colon end what stands at r.
+func (e *engine) keyGoesOnAfter(r int, q quote) bool {
+	end, ok := e.stringEnd(r, q)
+	return ok && e.colonAt(e.skip(end)) == yes
+}
+
+// keyInArray reports whether a key and its colon stand at p.
+func (e *engine) keyInArray(p int) bool {
+	limit := e.limit
+	e.limit = min(e.limit, p+maxKey)
+	k := e.keyAt(p, false)
+	e.limit = limit
+	return k == yes
+}
+
+// maxKey is the most bytes of a key that is looked for in an array.
+const maxKey = 64
+
+// leaveArray makes room for a key that stands in an array at p: the array should
+// have ended, if that makes it a member, or an object should have begun.
+func (e *engine) leaveArray(p int) {
+	if e.state == arrAfter && e.stack.n > 1 && e.stack.at(1).isObject() {
+		comma := e.comma
+		e.comma = none
+		e.insertCloser(e.valueEnd)
+		e.comma = comma
+		return
+	}
+	e.value(p)
+	e.implicit(p)
+	e.implied = 0
+}
+
+// beginString begins a string at p.
+func (e *engine) beginString(p int, t token, r role) {
+	if r == roleKey {
+		e.separate()
+		e.keyStart = p
+	} else {
+		e.value(p)
+	}
+	switch {
+	case t.n == 0:
+		e.insertAfter(MissingQuote, p, `"`)
+	case t.quote != doubleQuote || t.n > 1:
+		e.edit(Quote, p, p+t.n, `"`)
+	}
+	e.pos = p + t.n
+	e.mode = inString
+	e.str = str{quote: t.quote, role: r, start: e.pos, from: p}
+	if r != roleKey {
+		e.flush(e.pos)
+	}
+}
+
+// insertAfter holds an insertion behind what is held at the same place.
+func (e *engine) insertAfter(k Kind, at int, text string) { e.edit(k, at, at, text) }
+
+// endString ends the open string: its mark, if it has one, is the n bytes at p.
+func (e *engine) endString(p, n int) {
+	switch {
+	case n == 0:
+		e.insertAfter(MissingQuote, p, `"`)
+	case e.in[p-e.base] != '"' || n > 1:
+		e.edit(Quote, p, p+n, `"`)
+	}
+	e.str.quote = noQuote
+	e.mode, e.pos = tokens, p+n
+	if e.str.role == roleKey {
+		e.keyEnded(e.pos)
+		return
+	}
+	e.flush(e.pos)
+	e.endValue(e.after(), e.pos)
+	if e.stack.n == 0 {
+		e.endDocument(e.pos)
+	}
+}
+
+// quiet tells the bytes of a string that need no look.
+var quiet = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c < utf8.RuneSelf
+	}
+	for _, c := range "\"'`\\,{}[]&()$" {
+		t[c] = false
+	}
+	return t
+}()
+
+// stepString reads a part of a string.
+func (e *engine) stepString() bool {
+	b := e.in[e.pos-e.base:]
+	i := 0
+	for i < len(b) && quiet[b[i]] {
+		i++
+	}
+	if i > 0 {
+		e.pos += i
+		e.progress()
+		if e.mode == stopped {
+			return false
+		}
+	}
+	if i == len(b) {
+		if e.eof {
+			e.cutString(e.pos)
+			return true
+		}
+		return false
+	}
+	e.look(e.pos)
+	doubts, findings, held := e.doubts, len(e.findings), len(e.held)
+	act := e.stringByte(e.pos)
+	if e.starved {
+		e.doubts, e.findings, e.held = doubts, e.findings[:findings], e.held[:held]
+		return false
+	}
+	act()
+	if e.mode == inString {
+		e.progress()
+	}
+	return e.mode != stopped
+}
+
+// progress commits what has been read of a string, unless it is a key, or white
+// space that may be behind it.
+func (e *engine) progress() {
+	if e.str.role == roleKey && e.pos-e.done <= e.hold {
+		return
+	}
+	if e.str.role == roleKey {
+		e.gone = false
+	}
+	to := e.pos
+	for e.str.quote == noQuote && to > e.done && e.pos-to < e.hold && isSpace(e.in[to-1-e.base]) {
+		to--
+	}
+	e.flush(to)
+}
+
+func (e *engine) copy(n int) func() { return func() { e.pos += n } }
+
+func (e *engine) replaceString(k Kind, n int, after string) func() {
+	return func() {
+		e.edit(k, e.pos, e.pos+n, after)
+		e.pos += n
+	}
+}
+
+// stringByte judges the byte at p, which is special, and returns what is to be
+// done. It looks ahead.
+func (e *engine) stringByte(p int) func() {
+	c, _ := e.peek(p)
+	if mark, n := e.mark(p); n > 0 {
+		return e.markInString(p, mark, n)
+	}
+	switch {
+	case c == '"':
+		return e.replaceString(InnerQuote, 1, `\"`)
+	case c == '\\':
+		return e.escape(p)
+	case c < ' ':
+		if c == '\n' || c == '\r' {
+			if end := e.endsAtLine(p); end >= 0 {
+				return func() { e.endString(end, 0) }
+			}
+		}
+		return e.replaceString(ControlCharacter, 1, controlEscape(c))
+	case c >= utf8.RuneSelf:
+		return e.runeInString(p)
+	case e.str.quote == noQuote:
+		if act := e.bareByte(p, c); act != nil {
+			return act
+		}
+	case c == ',':
+		if e.endsBefore(p) {
+			return func() { e.endString(p, 0) }
+		}
+		if e.str.braces == 0 && e.closedAtEnd(p) {
+			return func() { e.cutString(p) }
+		}
+	}
+	switch c {
+	case '$':
+		return func() { e.str.math = !e.str.math; e.pos++ }
+	case '{', '[':
+		return func() { e.str.braces++; e.pos++ }
+	case '}', ']':
+		if e.str.quote != noQuote && e.str.braces == 0 && e.closedAtEnd(p) {
+			return func() { e.cutString(p) }
+		}
+		if e.str.quote != noQuote && e.str.braces == 0 && e.closedBeforeKey(p) {
+			return func() { e.endString(p, 0) }
+		}
+		return func() { e.str.braces = max(0, e.str.braces-1); e.pos++ }
+	}
+	return e.copy(1)
+}
+
+// mark returns the mark at p if it may end the open string.
+func (e *engine) mark(p int) (quote, int) {
+	switch q := e.str.quote; q {
+	case tripleDouble:
+		if e.has(p, `"""`) && !e.has(p, `""""`) {
+			return q, 3
+		}
+		return 0, 0
+	case tripleSingle:
+		if e.has(p, "'''") {
+			return q, 3
+		}
+		return 0, 0
+	default:
+		mark, n := e.quoteAt(p)
+		if n == 0 || !q.endedBy(mark) || q == noQuote && e.str.parens > 0 {
+			return 0, 0
+		}
+		return mark, n
+	}
+}
+
+// markInString judges a mark that may end the string.
+func (e *engine) markInString(p int, mark quote, n int) func() {
+	if mark == tripleDouble || mark == tripleSingle {
+		return func() { e.endString(p, n) }
+	}
+	if e.str.role == roleKey && e.colonAt(e.skip(p+n)) != yes {
+		if colon := e.lostKey(p); colon >= e.done {
+			return func() { e.endKeyAt(colon) }
+		}
+	}
+	if e.str.quote == noQuote && e.keyAt(p, false) == yes {
+		return func() { e.endBare(p) }
+	}
+	if next, k := e.quoteAt(p + n); next == mark && n == k && (e.str.double || e.str.role == roleKey && e.colonAt(e.skip(p+n+k)) == yes) {
+		return func() { e.endString(p, n+k) }
+	}
+	if e.ends(p, n) {
+		if next, q := e.concatenated(p + n); next >= 0 {
+			return func() {
+				e.edit(Concatenation, p, next, "")
+				e.str.quote = q
+				e.pos = next
+			}
+		}
+		return func() { e.endString(p, n) }
+	}
+	if e.starved {
+		return nil
+	}
+	after := e.text(p, p+n)
+	switch mark {
+	case doubleQuote, escapedDouble, entityDouble:
+		after = `\"`
+	default:
+		return func() { e.str.inner++; e.pos += n }
+	}
+	return func() {
+		e.str.inner++
+		e.edit(InnerQuote, p, p+n, after)
+		e.pos += n
+	}
+}
+
+// concatenated returns the offset behind the mark of a string that is joined to
+// the one that ends at p, or -1.
+func (e *engine) concatenated(p int) (int, quote) {
+	e.limit = p + e.window
+	r := e.skip(p)
+	if !e.has(r, "+") {
+		return none, 0
+	}
+	r = e.skip(r + 1)
+	if q, n := e.quoteAt(r); n > 0 {
+		return r + n, q
+	}
+	return none, 0
+}
+
+// lostKey returns the offset of the colon where a key that reaches to p should
+// have ended: its mark is missing. -1: it is not.
+func (e *engine) lostKey(p int) int {
+	if e.done > e.keyStart {
+		return none
+	}
+	text := e.in[e.str.start-e.base : p-e.base]
+	i := 0
+	for i < len(text) && (isWordByte(text[i]) || text[i] == '-' || text[i] == '.') {
+		i++
+	}
+	if i > 0 && i < len(text) && text[i] == ':' && len(strings.TrimSpace(string(text[i+1:]))) == 0 {
+		return e.str.start + i
+	}
+	if i == 0 || i+1 >= len(text) || text[i] != ':' || !isSpace(text[i+1]) && i+1 < len(text) && text[i+1] == '/' {
+		return none
+	}
+	colon := e.str.start + i
+	if p == e.end() && e.eof {
+		e.limit = p
+		from := e.blanks(colon + 1)
+		r := e.wordEnd(from)
+		word := e.text(from, r)
+		_, ok := literals[word]
+		if (ok || scanNumber([]byte(word)) == len(word)) && r > from && e.closedAtEnd(e.blanks(r)) {
+			return colon
+		}
+		return none
+	}
+	if rest := strings.TrimSpace(string(text[i+1:])); strings.HasSuffix(rest, ",") || strings.HasSuffix(string(text), "\n") {
+		return colon
+	}
+	return none
+}
+
+// endKeyAt ends the open key before a colon that has been read as part of it.
+func (e *engine) endKeyAt(colon int) {
+	e.unhold(colon)
+	e.endString(colon, 0)
+}
+
+// unhold forgets the edits that are held from p on.
+func (e *engine) unhold(p int) {
+	for len(e.held) > 0 && e.held[len(e.held)-1].from >= p {
+		e.held = e.held[:len(e.held)-1]
+	}
+}
+
+// endsBefore reports whether the string ended before the comma at p: a mark
+// follows that does not end it, and begins a key or an element.
+func (e *engine) endsBefore(p int) bool {
+	if e.str.role != roleValue || e.stack.n == 0 {
+		return false
+	}
+	r := e.blanks(p + 1)
+	mark, n := e.quoteAt(r)
+	if n == 0 || !e.str.quote.endedBy(mark) {
+		return false
+	}
+	if e.plainEnd(r+n) || e.starved {
+		return false
+	}
+	if e.stack.at(0).isObject() {
+		return e.keyAt(r, false) == yes
+	}
+	end, ok := e.stringEnd(r+n, mark)
+	return ok && !e.atEnd(end) && e.plainEnd(end) && !isSpace(e.in[min(r+n, e.end()-1)-e.base])
+}
+
+// blanks returns the offset behind white space. It looks ahead.
+func (e *engine) blanks(p int) int {
+	for c, ok := e.peek(p); ok && isSpace(c); c, ok = e.peek(p) {
+		p++
+	}
+	return p
+}
+
+// endsAtLine returns the offset where the string ended before the end of line
+// at p, or -1: what follows is a key, or closers and the end.
+func (e *engine) endsAtLine(p int) int {
+	if e.str.quote == noQuote {
+		return p
+	}
+	if e.str.role != roleValue || e.stack.n == 0 {
+		return none
+	}
+	r := e.blanks(p)
+	c, ok := e.peek(r)
+	if !ok {
+		return none
+	}
+	if mark, n := e.quoteAt(r); n > 0 {
+		if e.str.quote.endedBy(mark) && e.stack.at(0).isObject() && e.keyAt(r, false) == yes && !e.plainEnd(r+n) {
+			return p
+		}
+		return none
+	}
+	if (c == '}' || c == ']') && e.str.braces == 0 && e.closedAtEnd(r) {
+		return p
+	}
+	return none
+}
+
+// closedAtEnd reports whether nothing but the closers of all open containers
+// stand from p to the end of the input.
+func (e *engine) closedAtEnd(p int) bool {
+	for i := 0; ; {
+		c, ok := e.peek(p)
+		switch {
+		case !ok:
+			return e.atEnd(p) && i == e.stack.n
+		case i == e.stack.n && e.has(p, "```"):
+			return e.atEnd(e.blanks(p + 3))
+		case isSpace(c), c == ',':
+		case (c == '}' || c == ']') && i < e.stack.n && e.stack.at(i).closer() == c:
+			i++
+		default:
+			return false
+		}
+		p++
+	}
+}
+
+// closedBeforeKey reports whether closers stand at p, and behind them a comma and
+// a key whose mark does not end the string.
+func (e *engine) closedBeforeKey(p int) bool {
+	if e.str.role != roleValue {
+		return false
+	}
+	i := 0
+	for ; ; p = e.blanks(p + 1) {
+		c, _ := e.peek(p)
+		if c != '}' && c != ']' || i >= e.stack.n || e.stack.at(i).closer() != c {
+			break
+		}
+		i++
+	}
+	if !e.has(p, ",") || i == 0 || i >= e.stack.n {
+		return false
+	}
+	r := e.blanks(p + 1)
+	if !e.stack.at(i).isObject() {
+		// An element: an object with a key.
+		if !e.has(r, "{") {
+			return false
+		}
+		r = e.blanks(r + 1)
+	}
+	mark, n := e.quoteAt(r)
+	return n > 0 && e.str.quote.endedBy(mark) && e.keyAt(r, false) == yes && !e.plainEnd(r+n)
+}
+
+// bareByte judges a byte of a string without marks, or returns nil.
+func (e *engine) bareByte(p int, c byte) func() {
+	switch c {
+	case '(':
+		return func() { e.str.parens++; e.pos++ }
+	case ')':
+		if e.str.parens == 0 {
+			return func() { e.endBare(p) }
+		}
+		return func() { e.str.parens--; e.pos++ }
+	case '}', ']':
+		if e.str.braces > 0 {
+			return nil
+		}
+		return func() { e.endBare(p) }
+	case ',':
+		if e.str.parens > 0 || e.str.braces > 0 || e.bareGoesOn(p) {
+			return nil
+		}
+		return func() { e.endBare(p) }
+	case '\'', '`', '&':
+		return nil
+	}
+	return nil
+}
+
+// bareGoesOn reports whether a comma is part of a string without marks: words
+// follow it that are no key, or a mark that ends the string.
+func (e *engine) bareGoesOn(p int) bool {
+	if e.stack.n > 0 && e.stack.at(0).isObject() {
+		if r := e.skip(p + 1); e.wordByte(r) > 0 && e.keyAt(r, true) == no {
+			return true
+		}
+	}
+	for r := p + 1; ; r++ {
+		c, ok := e.peek(r)
+		if !ok || c == '\n' || c == '{' || c == '[' {
+			return false
+		}
+		if c == '"' {
+			return !e.startsKey(r, 1) && e.plainEnd(r+1) && !isSpace(e.before(r))
+		}
+	}
+}
+
+// endBare ends a string without marks before p and the white space there.
+func (e *engine) endBare(p int) {
+	for p > e.done && p > e.str.start && isSpace(e.in[p-1-e.base]) {
+		p--
+	}
+	if p > e.str.start {
+		e.unhold(p)
+	}
+	e.endString(p, 0)
+}
+
+// runeInString reads a rune beyond ASCII.
+func (e *engine) runeInString(p int) func() {
+	r, n := e.runeAt(p)
+	if r == utf8.RuneError && n <= 1 {
+		if e.atEnd(p+n) || !utf8.FullRune(e.in[p-e.base:]) {
+			return func() { e.cutString(p) }
+		}
+		e.find(InvalidUTF8, p, 1, "this byte is not part of any UTF-8 sequence")
+		return e.replaceString(InvalidUTF8, 1, "\ufffd")
+	}
+	if e.str.quote == doubleQuote && e.str.role == roleValue && (r == '”' || r == '“') && e.curlyEnd(p+n) {
+		return func() { e.endString(p, n) }
+	}
+	if t := wideTokens[r]; e.str.quote == noQuote && (t.kind == tComma || t.kind == tClose) && e.str.parens == 0 {
+		return func() { e.endBare(p) }
+	}
+	return e.copy(n)
+}
+
+// curlyEnd reports whether a curly mark before p ends a string that a straight one
+// began: a comma and a key follow, whose mark does not end it.
+func (e *engine) curlyEnd(p int) bool {
+	r := e.blanks(p)
+	if !e.has(r, ",") || e.stack.n == 0 || !e.stack.at(0).isObject() {
+		return false
+	}
+	r = e.blanks(r + 1)
+	return e.has(r, `"`) && e.keyAt(r, false) == yes && !e.plainEnd(r+1)
+}
+
+// cutString ends the open string at p, where the input breaks off, and drops
+// what is behind.
+func (e *engine) cutString(p int) {
+	end := e.end()
+	if e.str.role == roleKey {
+		if colon := e.lostKey(end); colon >= e.done {
+			e.endKeyAt(colon)
+			return
+		}
+		if e.done <= e.keyStart {
+			e.open = e.opened("key", e.keyStart)
+			e.mode = tokens
+			e.cut = true
+			e.drop(Cut, end)
+			e.closeAll(Cut)
+			e.mode = stopped
+			return
+		}
+	}
+	e.cut = true
+	e.open = e.opened("string", e.str.from)
+	if p < end {
+		e.edit(Cut, p, end, `"`)
+	} else {
+		e.edit(Cut, p, p, `"`)
+	}
+	e.mode, e.pos = tokens, end
+	if e.str.role == roleKey {
+		e.state = objKey
+		e.valueEnd = end
+		e.insertNull(end)
+	}
+	e.flush(end)
+	e.endValue(e.after(), end)
+	if e.stack.n > 0 {
+		e.closeAll(Cut)
+	} else {
+		e.endDocument(end)
+	}
+	e.mode = stopped
+}
+
+func controlEscape(c byte) string {
+	switch c {
+	case '\n':
+		return `\n`
+	case '\r':
+		return `\r`
+	case '\t':
+		return `\t`
+	}
+	return fmt.Sprintf(`\u%04x`, c)
+}
