@@ -19,6 +19,14 @@ func (e *engine) opener(t token) bool {
 	if f == object && e.setAt(p+t.n) {
 		f = set
 	}
+	if f == array && e.keyInArray(e.skip(p+t.n)) && !e.starved {
+		if e.doubt(DoubtfulBracket, p, t.n, "the bracket stands for a brace") {
+			f = object
+		}
+		if e.starved {
+			e.doubts, e.findings = e.doubts[:len(e.doubts)-1], e.findings[:len(e.findings)-1]
+		}
+	}
 	single := f == tuple && e.parenthesized(p+t.n)
 	if e.starved {
 		return false
@@ -36,7 +44,7 @@ func (e *engine) opener(t token) bool {
 // open1 commits an opener.
 func (e *engine) open1(p int, t token, f frame) {
 	e.value(p)
-	if want := "[{[["[f : f+1]; t.n > 1 || f > object {
+	if want := "[{[["[f : f+1]; t.n > 1 || e.in[p-e.base] != want[0] {
 		e.edit(Bracket, p, p+t.n, want)
 	}
 	e.push(f, p)
@@ -85,7 +93,7 @@ func (e *engine) setAt(p int) bool {
 		switch c, _ := e.peek(p); {
 		case c == ',':
 			p++
-		case c == '}':
+		case c == '}' || c == ']':
 			return n > 0
 		default:
 			return false
@@ -120,7 +128,7 @@ func (e *engine) closers(t token) bool {
 		if fits {
 			e.plan = append(e.plan[:0], make([]alignment, len(run))...)
 		} else {
-			e.plan = e.align(run, what)
+			e.plan = e.align(run, next, what)
 		}
 	}
 	op, p := e.plan[0], e.pos
@@ -148,7 +156,7 @@ func (e *engine) fits(run []closing, next int) bool {
 			return false
 		}
 	}
-	return len(run) < e.stack.n || e.endsAt(next)
+	return (len(run) < e.stack.n || e.endsAt(next)) && e.inPlace(run, next)
 }
 
 // closerRun returns the closers from pos on, with nothing but white space and
@@ -172,7 +180,7 @@ func (e *engine) closerRun() (run []closing, next int) {
 }
 
 // closes reports whether a closer is that of a frame.
-func closes(written, f frame) bool { return written == f || written == object && f == set }
+func closes(written, f frame) bool { return written == f || f == set && written != tuple }
 
 // endsAt reports whether a document may well have ended before p: the input
 // does, or goes on with what cannot belong to it.
@@ -288,7 +296,7 @@ const (
 // align finds the cheapest way to read a run of closers: each is taken for that
 // of the innermost container, be it of its kind or not, or dropped, and
 // containers may end before it. The cost of a way counts what follows, too.
-func (e *engine) align(run []closing, what follow) []alignment {
+func (e *engine) align(run []closing, next int, what follow) []alignment {
 	depth := min(e.stack.n, len(run)+8)
 	const far = 1 << 20
 	// cost[i][d] is that of run[i:] when d containers have ended.
@@ -296,14 +304,14 @@ func (e *engine) align(run []closing, what follow) []alignment {
 	best := make([][]alignment, len(run))
 	cost[len(run)] = make([]int, depth+1)
 	for d := range depth + 1 {
-		cost[len(run)][d] = e.costAfter(d, what)
+		cost[len(run)][d] = e.costAfter(d, what) + e.costNext(next, d)
 	}
 	for i := len(run) - 1; i >= 0; i-- {
 		cost[i], best[i] = make([]int, depth+1), make([]alignment, depth+1)
 		for d := range depth + 1 {
 			cost[i][d] = far
 			for ins := 0; d+ins < depth && ins <= 8; ins++ {
-				c := ins*costEdit + cost[i+1][d+ins+1]
+				c := ins*costEdit + cost[i+1][d+ins+1] + e.costLine(run[i], d+ins)
 				if !closes(run[i].frame, e.stack.at(d+ins)) {
 					c += costWrong
 					if ins > 0 {

@@ -79,18 +79,17 @@ type engine struct {
 	valueEnd int  // behind the last value or opener
 	colon    int  // of the held key; none
 
-	calls    int    // parentheses whose openers were dropped
-	equals   bool   // a member had = for its colon
-	colons   bool   // a colon was missing
-	implied  int    // 1: the outermost container has no brace and needs none
-	keyStart int    // offset of the held key
-	prose    int    // where the text that is being dropped begins
-	docs     []doc  // documents that have begun
-	open     []Open // what was dropped because it had not ended
-	cut      bool   // the input broke off
-	doubts   int    // places that can be read in two ways
-	flip     int    // the doubt to read in the other way; 0: none
-	why      string // what it was
+	calls    int      // parentheses whose openers were dropped
+	equals   bool     // a member had = for its colon
+	colons   bool     // a colon was missing
+	implied  int      // 1: the outermost container has no brace and needs none
+	keyStart int      // offset of the held key
+	prose    int      // where the text that is being dropped begins
+	docs     []doc    // documents that have begun
+	open     []Open   // what was dropped because it had not ended
+	cut      bool     // the input broke off
+	doubts   []string // what places that can be read in two ways may be
+	flip     int      // the doubt to read in the other way; 0: none
 	deadline time.Time
 	steps    int
 
@@ -249,10 +248,7 @@ func (e *engine) drop(k Kind, to int) {
 // doubt notes that a place can be read in two ways and reports whether the
 // second is wanted.
 func (e *engine) doubt(k Kind, at, n int, text string) (second bool) {
-	e.doubts++
+	e.doubts = append(e.doubts, text)
 	e.find(k, at, n, text)
-	if e.doubts == e.flip {
-		e.why = text
-	}
-	return e.doubts == e.flip
+	return len(e.doubts) == e.flip
 }

@@ -9,14 +9,14 @@ import (
 // explain says in words why the text stops being JSON at data[i], where n is
 // needed. What stands before it has been scanned, so that looking back is safe.
 func explain(data []byte, i int, n need) *Error {
-	switch n {
-	case aString:
+	switch {
+	case n == aScalar && data[i] == '"':
 		return explainString(data, i)
-	case aNumber:
+	case n == aScalar && (data[i] == '-' || isDigit(data[i])):
 		return explainNumber(data, i)
-	case aLiteral:
+	case n == aScalar:
 		return explainLiteral(data, i)
-	case aLevel:
+	case n == aLevel:
 		return &Error{i, "containers are nested deeper than the limit", "raise the limit, or close some before this one"}
 	}
 	if i >= len(data) {

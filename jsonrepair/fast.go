@@ -38,7 +38,7 @@ const (
 // fast takes a stretch behind a value or an opener and reports whether it took
 // anything.
 func (e *engine) fast() bool {
-	if e.stack.n < 1 || e.noFast || len(e.plan) > 0 {
+	if e.stack.n < 1 || e.noFast || e.o.layout || len(e.plan) > 0 {
 		return false
 	}
 	s := stretch{e: e, b: e.in, depth: e.stack.n, top: e.stack.at(0)}

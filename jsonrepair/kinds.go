@@ -44,6 +44,7 @@ const (
 	LoneSurrogate     Kind = "lone_surrogate"      // finding: half of a pair
 	NotANumber        Kind = "not_a_number"        // finding: NaN or Infinity became null
 	DoubtfulQuote     Kind = "doubtful_quote"      // finding: it ends the string in one reading, not in another
+	DoubtfulBracket   Kind = "doubtful_bracket"    // finding: it may be of the wrong kind
 	DoubtfulComma     Kind = "doubtful_comma"      // finding: it may be part of a number
 	UndecidedInWindow Kind = "undecided_in_window" // finding: the window ended before the doubt did
 )

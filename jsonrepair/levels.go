@@ -13,6 +13,8 @@ type level struct {
 	object bool
 	at     int    // offset in the input
 	index  int    // of the last element
+	indent int    // of the line that it begins in, in bytes; none, as below
+	column int    // of its members and elements that begin a line
 	key    []byte // last key, as JSON without its marks
 }
 
@@ -24,7 +26,10 @@ func (e *engine) push(f frame, p int) {
 		}
 		e.levels = e.levels[:n]
 		l := &e.levels[n-1]
-		*l = level{f.isObject(), p, -1, l.key[:0]}
+		*l = level{f.isObject(), p, -1, none, none, l.key[:0]}
+		if e.o.layout {
+			l.indent = e.indent(p)
+		}
 	}
 	if e.o.MaxDepth > 0 && e.stack.n > e.o.MaxDepth {
 		e.fail(e.pos, "more containers are open than allowed", "raise MaxDepth")

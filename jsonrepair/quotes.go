@@ -88,7 +88,11 @@ func (e *engine) keyAt(p int, bare bool) answer {
 		}
 		return e.bareKeyAt(p)
 	}
-	for p += n; ; {
+	p += n
+	if mark, n := e.quoteAt(p); mark == q && n > 0 && e.wordByte(p+n) > 0 {
+		p += n // written twice
+	}
+	for {
 		c, ok := e.peek(p)
 		switch {
 		case !ok:
@@ -300,8 +304,11 @@ func (e *engine) keyGoesOn(r int) bool {
 			return false
 		}
 		if mark, n := e.quoteAt(r); n > 0 && e.str.quote.endedBy(mark) {
+			if e.startsKey(r, n) {
+				return false
+			}
 			if e.colonAt(e.skip(r+n)) == yes {
-				return !e.startsKey(r, n)
+				return true
 			}
 			r += n
 			continue
@@ -343,7 +350,7 @@ func (e *engine) endsBeforeComma(p, n, m int) bool {
 			if !e.stack.at(0).isObject() {
 				return true
 			}
-			return e.keyAt(m, true) != no || e.colons && e.twoStrings(m, t) || !e.inner(p, n)
+			return e.keyAt(m, true) != no || e.noColon(m, t) || !e.inner(p, n)
 		}
 		if e.stack.at(0).isObject() {
 			if k := e.keyAt(m, true); k != no {
@@ -364,20 +371,28 @@ func (e *engine) endsBeforeComma(p, n, m int) bool {
 	}
 }
 
-// twoStrings reports whether two strings stand at m, as a key and a value whose
-// colon is missing.
-func (e *engine) twoStrings(m int, t token) bool {
+// noColon reports whether a string and a value stand at m, as a key and a value
+// whose colon is missing, or became a comma.
+func (e *engine) noColon(m int, t token) bool {
 	r, ok := e.stringEnd(m+t.n, t.quote)
 	if !ok {
 		return false
 	}
 	r = e.skip(r)
-	q, n := e.quoteAt(r)
-	if n == 0 {
-		return false
+	if e.has(r, ",") {
+		r = e.skip(r + 1)
+		return e.classify(r).kind == tOpen
 	}
-	r, ok = e.stringEnd(r+n, q)
-	return ok && e.plainEnd(r)
+	if q, n := e.quoteAt(r); n > 0 {
+		r, ok = e.stringEnd(r+n, q)
+		return ok && e.plainEnd(r)
+	}
+	if e.classify(r).kind == tOpen {
+		return true
+	}
+	from := r
+	r = e.wordEnd(r)
+	return r > from && r <= e.end() && isScalar(e.in[from-e.base:r-e.base]) && e.plainEnd(r)
 }
 
 // doubtful reports whether a mark that can end the string could also be part of
@@ -489,7 +504,7 @@ func (e *engine) endsBeforeQuote(p, n, r int, t token) bool {
 		return apart || !e.eof
 	}
 	if !apart {
-		return false
+		return p > e.str.start && e.plainEnd(end)
 	}
 	end = e.skip(end)
 	c, ok := e.peek(end)

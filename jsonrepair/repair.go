@@ -2,6 +2,8 @@ package jsonrepair
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 )
 
 // Repair reads a document. Strict JSON comes back as it is, without a copy.
@@ -16,18 +18,67 @@ func Repair(data []byte, o Options) *Result {
 }
 
 func repair(data []byte, o Options) *Result {
+	r, doubts := read(data, o, 0)
+	if r.Outcome == Failed {
+		return r
+	}
+	others := []Reading{}
+	var results []*Result
+	consider := func(o Options, flip int, why string) {
+		other, _ := read(data, o, flip)
+		if other.Outcome == Failed || bytes.Equal(other.Text, r.Text) || o.layout && r.Outcome == Truncated && other.Outcome == Truncated {
+			return
+		}
+		for _, b := range others {
+			if bytes.Equal(b.Text, other.Text) {
+				return
+			}
+		}
+		others = append(others, Reading{Text: other.Text, Why: why, Cost: cost(other.Edits)})
+		results = append(results, other)
+	}
+	if mended(r.Edits) && laidOut(data) {
+		o := o
+		o.layout = true
+		consider(o, 0, "the indentation says which container a line belongs to")
+	}
+	for i := 0; i < len(doubts) && len(others) < maxReadings-1; i++ {
+		consider(o, i+1, doubts[i])
+	}
+	if len(others) == 0 {
+		return r
+	}
+	all := append([]Reading{{Text: r.Text, Why: "each place by itself, as a stream reads it", Cost: cost(r.Edits)}}, others...)
+	results = append([]*Result{r}, results...)
+	best := 0
+	for i := range all {
+		// Of equal ones the layout's is the best, for there is evidence for it.
+		if all[i].Cost < all[best].Cost || all[i].Cost == all[best].Cost && best == 0 && results[i].layout {
+			best = i
+		}
+	}
+	r = results[best]
+	all[0], all[best] = all[best], all[0]
+	slices.SortStableFunc(all[1:], func(a, b Reading) int { return cmp.Compare(a.Cost, b.Cost) })
+	r.Outcome, r.Readings = Ambiguous, all
+	if o.Strict {
+		r.Text, r.Values, r.Edits = nil, nil, nil
+	}
+	return r
+}
+
+// read reads a whole document in one way, and returns what the doubts were.
+func read(data []byte, o Options, flip int) (*Result, []string) {
 	e := newEngine(o)
-	e.in, e.eof = data, true
+	e.in, e.eof, e.flip = data, true, flip
 	e.out = make([]byte, 0, len(data)+len(data)/16+16)
 	e.run()
 	r := e.result()
+	r.layout = o.layout
 	if len(e.docs) > 1 && r.Outcome != Failed {
 		e.several(r)
 	}
-	if e.doubts > 0 && r.Outcome != Failed {
-		readings(data, o, e.doubts, r)
-	}
-	return r
+	return r, e.doubts
 }
 
 func failed(err *Error) *Result { return &Result{Outcome: Failed, Err: err} }
@@ -35,33 +86,28 @@ func failed(err *Error) *Result { return &Result{Outcome: Failed, Err: err} }
 // maxReadings is the most readings that are given of an ambiguous document.
 const maxReadings = 4
 
-// readings reads the document again with each doubt decided in the other way.
-func readings(data []byte, o Options, doubts int, r *Result) {
-	why := "as written, each doubtful place read in the likelier way"
-	all := []Reading{{Text: r.Text, Why: why, Cost: len(r.Edits)}}
-	for flip := 1; flip <= doubts && len(all) < maxReadings; flip++ {
-		e := newEngine(o)
-		e.in, e.eof, e.flip = data, true, flip
-		e.run()
-		other := e.result()
-		if len(e.docs) > 1 && other.Outcome != Failed {
-			e.several(other)
-		}
-		same := other.Outcome == Failed
-		for _, a := range all {
-			same = same || bytes.Equal(a.Text, other.Text)
-		}
-		if !same {
-			all = append(all, Reading{Text: other.Text, Why: e.why, Cost: len(other.Edits)})
+// cost is how many changes a reading needs, other than those around the JSON.
+func cost(edits []Edit) int {
+	n := 0
+	for _, ed := range edits {
+		switch ed.Kind {
+		case Prose, Fence, Reasoning, Comment, SeveralValues, ByteOrderMark, SpecialSpace:
+		default:
+			n++
 		}
 	}
-	if len(all) == 1 {
-		return
+	return n
+}
+
+// mended reports whether brackets had to be mended.
+func mended(edits []Edit) bool {
+	for _, ed := range edits {
+		switch ed.Kind {
+		case MissingOpener, MissingCloser, SurplusOpener, SurplusCloser, WrongCloser, Cut:
+			return true
+		}
 	}
-	r.Outcome, r.Readings = Ambiguous, all
-	if o.Strict {
-		r.Text, r.Values, r.Edits = nil, nil, nil
-	}
+	return false
 }
 
 // result puts together what the engine has found, at the end of the input.

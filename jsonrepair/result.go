@@ -34,6 +34,8 @@ type Options struct {
 	// For tests.
 	hold   int  // maxHeld
 	noFast bool // no [engine.fast]
+
+	layout bool // take the indentation for evidence
 }
 
 // Outcome is what became of a document.
@@ -75,6 +77,8 @@ type Result struct {
 	Readings []Reading
 	// Err says why the outcome is Failed.
 	Err *Error
+
+	layout bool // read with the indentation for evidence
 }
 
 // Edit is a change of the input: Before, at Offset, was replaced by After.

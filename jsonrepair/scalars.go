@@ -53,7 +53,7 @@ func (e *engine) scalar() bool {
 	_, more := e.peek(next)
 	newline := strings.ContainsAny(e.text(r, min(next, e.end())), "\n\r")
 	delimited := !more || t.kind == tComma || t.kind == tClose || t.kind == tEnd || newline || t.kind == tLineComment || t.kind == tBlockComment ||
-		t.kind == tEllipsis || t.kind == tOpen && t.frame != tuple || next > r && e.anotherNumber(next) || t.kind == tQuote && next > r && e.quoteBehindScalar(next)
+		t.kind == tEllipsis || t.kind == tOpen && t.frame != tuple || t.kind == tColon && e.stack.n > 0 && isScalar(e.source(p, min(r, e.end()))) || next > r && e.anotherNumber(next) || t.kind == tQuote && next > r && e.quoteBehindScalar(next)
 	if e.starved && (t.kind != tComma && t.kind != tClose) {
 		return false
 	}
@@ -78,7 +78,7 @@ func (e *engine) scalar() bool {
 			return true
 		}
 	}
-	if r == p && (c < ' ' || strings.IndexByte("\\|!%^&*~?<>=/", c) >= 0 && !newlineOrEnd(more)) {
+	if r == p && (c < ' ' || strings.IndexByte("\\|!%^&*~?<>=", c) >= 0 && !newlineOrEnd(more)) {
 		e.edit(Junk, p, p+1, "")
 		e.pos = p + 1
 		return true
@@ -245,13 +245,13 @@ func (e *engine) bareKey() bool {
 	}
 	switch {
 	case ok && colon == yes && last > p, missing && r > last, opener && c != '(' && ok && last > p:
-		e.separate()
+		e.separate(p)
 		e.keyStart = p
 		e.edit(MissingQuote, p, last, quoteJSON(e.text(p, last)))
 		e.pos = last
 		e.keyEnded(last)
 	case closing:
-		e.separate()
+		e.separate(p)
 		e.keyStart = p
 		if s := quoteJSON(e.text(p, r)); s[1:len(s)-1] == e.text(p, r) {
 			e.insertAfter(MissingQuote, p, `"`)

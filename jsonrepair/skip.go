@@ -10,6 +10,8 @@ import (
 // byte lowest, and compare all of them at once: a byte of the result has its
 // highest bit set where the byte meets the condition. Bytes behind the first
 // such one may have it by a carry; only the first is looked at.
+//
+// They have few branches that depend on lengths, which no processor can predict.
 const (
 	ones  = 0x0101010101010101
 	highs = 0x80 * ones
@@ -27,107 +29,109 @@ func special(x uint64) uint64 {
 	return (controlOrQuote | backslash | x) & highs
 }
 
-// skipSpace returns the first byte from i on that is not white space, and its
-// index; 0 and len(data) if there is none.
-func skipSpace(data []byte, i int) (byte, int) {
-	if uint(i) < uint(len(data)) && data[i] > ' ' {
-		return data[i], i
+// peek returns data[i], 0 at the end.
+func peek(data []byte, i int) byte {
+	if uint(i) < uint(len(data)) {
+		return data[i]
 	}
-	return skipSpaces(data, i)
+	return 0
 }
 
-// skipSpaces is skipSpace, kept apart so that the other is inlined.
-//
-//go:noinline
-func skipSpaces(data []byte, i int) (byte, int) {
-	for uint(i) < uint(len(data)) {
-		switch data[i] {
-		case ' ', '\n': // most are followed by an indent
+// skipSpace returns the first byte from i on that is not white space, 0 at the
+// end, and its index. Most of it is one space, or a line break and an indent.
+func skipSpace(data []byte, i int) (byte, int) {
+	for {
+		c := peek(data, i)
+		if c == ' ' {
 			i++
-			for uint(len(data)) >= uint(i)+8 {
-				other := load(data[i:i+8]) ^ ' '*ones
-				if other != 0 {
-					i += bits.TrailingZeros64(other) >> 3
-					break
-				}
-				i += 8
+			if c = peek(data, i); c > ' ' {
+				return c, i
 			}
+		}
+		if c == '\n' {
+			i++
+		}
+		for uint(i)+8 < uint(len(data)) {
+			other := load(data[i:i+8]) ^ ' '*ones
+			if other != 0 {
+				i += bits.TrailingZeros64(other) >> 3
+				break
+			}
+			i += 8
+		}
+		switch c = peek(data, i); c {
+		case ' ', '\n':
 		case '\t', '\r':
 			i++
 		default:
-			return data[i], i
+			return c, i
 		}
 	}
-	return 0, i
 }
 
 // skipString returns the index behind the closing quote of a string whose
 // content begins at i, or -1.
 func skipString(data []byte, i int) int {
-	for {
-		i = skipPlain(data, i)
-		if i >= len(data) {
-			return -1
+	for uint(i)+8 < uint(len(data)) {
+		x := special(load(data[i : i+8]))
+		if x == 0 {
+			i += 8
+			continue
 		}
+		i += bits.TrailingZeros64(x) >> 3
+		if data[i] != '"' {
+			break
+		}
+		return i + 1
+	}
+	return skipStringRest(data, i)
+}
+
+// skipStringRest is skipString for what is not plain ASCII.
+func skipStringRest(data []byte, i int) int {
+	for uint(i) < uint(len(data)) {
 		switch c := data[i]; {
+		case c == '\\':
+			n := escapeLength(data, i)
+			if n < 0 {
+				return -1
+			}
+			if i += n; peek(data, i) == '\\' {
+				continue // they come in runs
+			}
+		case c >= utf8.RuneSelf:
+			if i = skipRunes(data, i); i < 0 {
+				return -1
+			}
 		case c == '"':
 			return i + 1
-		case c == '\\':
-			i = skipEscapes(data, i)
 		case c < ' ':
 			return -1
-		default:
-			i = skipRunes(data, i)
+		default: // less than eight bytes before the end
+			i++
 		}
-		if i < 0 {
-			return -1
-		}
-	}
-}
-
-// skipPlain returns the index of the first special byte.
-func skipPlain(data []byte, i int) int {
-	for uint(len(data)) >= uint(i)+16 {
-		b := data[i : i+16]
-		x, y := special(load(b)), special(load(b[8:]))
-		if x|y != 0 {
-			// y counts only where x is 0: no branch, since lengths cannot be predicted.
-			return i + bits.TrailingZeros64(x)>>3 + bits.TrailingZeros64(y|(x|-x)>>63)>>3
-		}
-		i += 16
-	}
-	for i < len(data) && special(uint64(data[i])|' '*(ones-1)) == 0 {
-		i++
-	}
-	return i
-}
-
-// skipEscapes skips one escape and those that follow at once. It returns -1 if
-// one is wrong.
-func skipEscapes(data []byte, i int) int {
-	for {
-		n := escapeLength(data, i)
-		if n < 0 {
-			return -1
-		}
-		i += n
-		if uint(i) >= uint(len(data)) || data[i] != '\\' {
-			return i
+		for uint(i)+8 < uint(len(data)) {
+			x := special(load(data[i : i+8]))
+			if x != 0 {
+				i += bits.TrailingZeros64(x) >> 3
+				break
+			}
+			i += 8
 		}
 	}
+	return -1
 }
 
 // escapeLength returns the length of the escape that begins at i, or -1.
 func escapeLength(data []byte, i int) int {
-	if len(data)-i < 2 {
-		return -1
-	}
-	switch data[i+1] {
+	switch peek(data, i+1) {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return 2
 	case 'u':
-		if len(data)-i >= 6 && hexDigit[data[i+2]] && hexDigit[data[i+3]] && hexDigit[data[i+4]] && hexDigit[data[i+5]] {
-			return 6
+		if len(data)-i >= 6 {
+			if b := data[i+2 : i+6]; hexDigit[b[0]] && hexDigit[b[1]] && hexDigit[b[2]] && hexDigit[b[3]] {
+				return 6
+			}
 		}
 	}
 	return -1
@@ -143,7 +147,7 @@ var hexDigit = func() (t [256]bool) {
 // skipRunes skips characters that are not ASCII. It returns -1 if one is not
 // UTF-8. The bounds are those of table 3-7 of the Unicode standard.
 func skipRunes(data []byte, i int) int {
-	for uint(len(data)) >= uint(i)+4 {
+	for uint(i)+4 < uint(len(data)) {
 		x := binary.LittleEndian.Uint32(data[i : i+4])
 		switch {
 		case x&0xc0c0f0 == 0x8080e0:
@@ -155,7 +159,7 @@ func skipRunes(data []byte, i int) int {
 			if x&0x1e == 0 { // C0, C1
 				return -1
 			}
-			i += 2
+			i = skipTwoByteRunes(data, i+2)
 		case x&0xc0c0c0f8 == 0x808080f0:
 			if v := x&7<<6 | x>>8&0x3f; v-0x10 >= 0x100 { // F0 80–8F, F4 90–BF, F5–F7
 				return -1
@@ -177,13 +181,24 @@ func skipRunes(data []byte, i int) int {
 	return i
 }
 
+// skipTwoByteRunes skips up to four characters of two bytes.
+func skipTwoByteRunes(data []byte, i int) int {
+	if uint(i)+8 >= uint(len(data)) {
+		return i
+	}
+	x := load(data[i : i+8])
+	other := x&0xc0e0c0e0c0e0c0e0 ^ 0x80c080c080c080c0
+	tooSmall := ^(x>>1 | x>>2 | x>>3 | x>>4) & 0x0001000100010001 // C0, C1
+	return i + bits.TrailingZeros64(other|tooSmall)>>4<<1
+}
+
 // skipLiteral returns the index behind true, false or null, or -1.
 func skipLiteral(data []byte, i int) int {
 	if len(data)-i >= 4 {
 		switch word := data[i : i+4]; {
 		case string(word) == "true", string(word) == "null":
 			return i + 4
-		case string(word) == "fals" && len(data)-i >= 5 && data[i+4] == 'e':
+		case string(word) == "fals" && peek(data, i+4) == 'e':
 			return i + 5
 		}
 	}
@@ -194,7 +209,7 @@ func skipLiteral(data []byte, i int) int {
 // a minus sign, or -1.
 func skipNumber(data []byte, i int) int {
 	if data[i] == '-' {
-		if i++; i >= len(data) || !isDigit(data[i]) {
+		if i++; !isDigit(peek(data, i)) {
 			return -1
 		}
 	}
@@ -203,15 +218,15 @@ func skipNumber(data []byte, i int) int {
 	} else {
 		i = skipDigits(data, i)
 	}
-	if i < len(data) && data[i] == '.' {
+	if peek(data, i) == '.' {
 		start := i + 1
 		if i = skipDigits(data, start); i == start {
 			return -1
 		}
 	}
-	if i < len(data) && data[i]|0x20 == 'e' {
+	if peek(data, i)|0x20 == 'e' {
 		start := i + 1
-		if start < len(data) && (data[start] == '+' || data[start] == '-') {
+		if c := peek(data, start); c == '+' || c == '-' {
 			start++
 		}
 		if i = skipDigits(data, start); i == start {
@@ -222,14 +237,14 @@ func skipNumber(data []byte, i int) int {
 }
 
 func skipDigits(data []byte, i int) int {
-	for uint(len(data)) >= uint(i)+8 {
+	for uint(i)+8 < uint(len(data)) {
 		x := load(data[i:i+8]) ^ '0'*ones // digits become 0 to 9
 		if other := (x + 0x76*ones | x) & highs; other != 0 {
 			return i + bits.TrailingZeros64(other)>>3
 		}
 		i += 8
 	}
-	for i < len(data) && isDigit(data[i]) {
+	for isDigit(peek(data, i)) {
 		i++
 	}
 	return i

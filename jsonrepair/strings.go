@@ -47,12 +47,19 @@ func (e *engine) openString(t token) bool {
 		t.n *= 2
 	}
 	broken := r == roleValue && (e.state == arrStart || e.state == arrAfter) && e.keyInArray(e.pos)
+	opener := e.state == objValue && e.onNewLine(e.colon+1, e.pos) && e.keyInArray(e.pos)
 	drive, path := e.drive(e.pos + t.n)
 	if e.starved {
 		return false
 	}
-	if broken {
+	switch {
+	case broken:
 		e.leaveArray(e.pos)
+		r = roleKey
+	case opener:
+		e.value(e.pos)
+		e.implicit(e.pos)
+		e.implied = 0
 		r = roleKey
 	}
 	e.beginString(e.pos, t, r)
@@ -81,7 +88,7 @@ func (e *engine) doubled(p int, t token) bool {
 		r := e.blanks(p + 2)
 		return e.wordEnd(r) > r && e.keyGoesOnAfter(r, t.quote)
 	}
-	if e.wordByte(p+2) == 0 {
+	if c, ok := e.peek(p + 2); !ok || strings.IndexByte(",:}]\n\r\t\"'", c) >= 0 {
 		return false
 	}
 	end, ok := e.stringEnd(p+2, t.quote)
@@ -98,11 +105,27 @@ func (e *engine) keyGoesOnAfter(r int, q quote) bool {
 	return ok && e.colonAt(e.skip(end)) == yes
 }
 
+// onNewLine reports whether a line ends between two offsets.
+func (e *engine) onNewLine(from, to int) bool {
+	return from > e.base && from < to && strings.Contains(e.text(from, to), "\n")
+}
+
 // keyInArray reports whether a key and its colon stand at p.
 func (e *engine) keyInArray(p int) bool {
 	limit := e.limit
 	e.limit = min(e.limit, p+maxKey)
 	k := e.keyAt(p, false)
+	if k == yes {
+		// A colon at the end of a line stands for a comma.
+		if q, n := e.quoteAt(p); n > 0 {
+			if end, ok := e.stringEnd(p+n, q); ok {
+				r := e.skip(end) + 1
+				if next := e.blanks(r); strings.Contains(e.text(r, min(next, e.end())), "\n") {
+					k = no
+				}
+			}
+		}
+	}
 	e.limit = limit
 	return k == yes
 }
@@ -128,7 +151,7 @@ func (e *engine) leaveArray(p int) {
 // beginString begins a string at p.
 func (e *engine) beginString(p int, t token, r role) {
 	if r == roleKey {
-		e.separate()
+		e.separate(p)
 		e.keyStart = p
 	} else {
 		e.value(p)
@@ -204,10 +227,10 @@ func (e *engine) stepString() bool {
 		return false
 	}
 	e.look(e.pos)
-	doubts, findings, held := e.doubts, len(e.findings), len(e.held)
+	doubts, findings, held := len(e.doubts), len(e.findings), len(e.held)
 	act := e.stringByte(e.pos)
 	if e.starved {
-		e.doubts, e.findings, e.held = doubts, e.findings[:findings], e.held[:held]
+		e.doubts, e.findings, e.held = e.doubts[:doubts], e.findings[:findings], e.held[:held]
 		return false
 	}
 	act()
@@ -307,10 +330,17 @@ func (e *engine) mark(p int) (quote, int) {
 		return 0, 0
 	default:
 		mark, n := e.quoteAt(p)
-		if n == 0 || !q.endedBy(mark) || q == noQuote && e.str.parens > 0 {
+		switch {
+		case n == 0, q == noQuote && e.str.parens > 0:
 			return 0, 0
+		case q.endedBy(mark):
+			return mark, n
+		case q == singleQuote && mark == doubleQuote && e.mixedEnd(p+n, singleQuote):
+			return mark, n
+		case q == doubleQuote && mark == singleQuote && (e.str.role == roleKey && e.colonAt(e.skip(p+n)) == yes && e.nextMarkIsNoEnd(p+n) || e.curlyEnd(p+n)):
+			return mark, n
 		}
-		return mark, n
+		return 0, 0
 	}
 }
 
@@ -321,6 +351,9 @@ func (e *engine) markInString(p int, mark quote, n int) func() {
 	}
 	if e.str.role == roleKey && e.colonAt(e.skip(p+n)) != yes {
 		if colon := e.lostKey(p); colon >= e.done {
+			if e.text(colon, p) == ":" && e.valueAt(p+n) {
+				return func() { e.endKeyAround(colon, p, n) }
+			}
 			return func() { e.endKeyAt(colon) }
 		}
 	}
@@ -401,7 +434,7 @@ func (e *engine) lostKey(p int) int {
 		}
 		return none
 	}
-	if rest := strings.TrimSpace(string(text[i+1:])); strings.HasSuffix(rest, ",") || strings.HasSuffix(string(text), "\n") {
+	if rest := strings.TrimSpace(string(text[i+1:])); strings.HasSuffix(rest, ",") || strings.HasSuffix(rest, "{") || strings.HasSuffix(rest, "[") || strings.HasSuffix(string(text), "\n") {
 		return colon
 	}
 	return none
@@ -411,6 +444,27 @@ func (e *engine) lostKey(p int) int {
 func (e *engine) endKeyAt(colon int) {
 	e.unhold(colon)
 	e.endString(colon, 0)
+}
+
+// endKeyAround ends the open key before a colon that the mark at p should have
+// stood before.
+func (e *engine) endKeyAround(colon, p, n int) {
+	e.endKeyAt(colon)
+	e.state, e.colon = objValue, colon
+	e.edit(Junk, p, p+n, "")
+	e.pos = p + n
+}
+
+// valueAt reports whether a value that is no word begins at p, behind white space
+// or not.
+func (e *engine) valueAt(p int) bool {
+	r := e.skip(p)
+	t := e.classify(r)
+	if t.kind == tOpen || t.kind == tQuote {
+		return true
+	}
+	end := e.wordEnd(r)
+	return end > r && end <= e.end() && isScalar(e.in[r-e.base:end-e.base])
 }
 
 // unhold forgets the edits that are held from p on.
@@ -469,7 +523,7 @@ func (e *engine) endsAtLine(p int) int {
 		}
 		return none
 	}
-	if (c == '}' || c == ']') && e.str.braces == 0 && e.closedAtEnd(r) {
+	if (c == '}' || c == ']') && e.str.braces == 0 && (e.closedAtEnd(r) || e.closedBeforeKey(r)) {
 		return p
 	}
 	return none
@@ -597,6 +651,37 @@ func (e *engine) runeInString(p int) func() {
 		return func() { e.endBare(p) }
 	}
 	return e.copy(n)
+}
+
+// mixedEnd reports whether a string that q began ends before p with another mark:
+// what follows may follow a string, and no mark of its own is left for it.
+func (e *engine) mixedEnd(p int, q quote) bool {
+	if e.str.role == roleKey {
+		if e.colonAt(e.skip(p)) != yes {
+			return false
+		}
+	} else if !e.plainEnd(p) {
+		return false
+	}
+	for {
+		c, ok := e.peek(p)
+		if !ok || c == '\n' {
+			return true
+		}
+		if mark, n := e.quoteAt(p); mark == q {
+			if e.plainEnd(p+n) || e.colonAt(e.skip(p+n)) == yes {
+				return false
+			}
+		}
+		p++
+	}
+}
+
+// nextMarkIsNoEnd reports whether the next double mark behind p stands where no key
+// ends.
+func (e *engine) nextMarkIsNoEnd(p int) bool {
+	end, ok := e.stringEnd(p, doubleQuote)
+	return ok && e.colonAt(e.skip(end)) == no
 }
 
 // curlyEnd reports whether a curly mark before p ends a string that a straight one

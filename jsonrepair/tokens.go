@@ -337,6 +337,17 @@ func (e *engine) overflow() {
 // separator reads a comma or what stands for one.
 func (e *engine) separator(t token) bool {
 	p := e.pos
+	if e.state == objKey {
+		colon := e.valueBehind(p + t.n)
+		if e.starved {
+			return false
+		}
+		if colon {
+			e.edit(Separator, p, p+t.n, ":")
+			e.state, e.colon, e.pos = objValue, p, p+t.n
+			return true
+		}
+	}
 	switch e.state {
 	case objKey, objValue:
 		e.insertNull(p)
@@ -353,6 +364,26 @@ func (e *engine) separator(t token) bool {
 	return true
 }
 
+// valueBehind reports whether a value stands at p that is no key: the comma before
+// it stands for a colon. It looks ahead.
+func (e *engine) valueBehind(p int) bool {
+	r := e.skip(p)
+	if _, ok := e.peek(r); !ok {
+		return false
+	}
+	switch t := e.classify(r); t.kind {
+	case tOpen:
+		return true
+	case tQuote:
+		end, ok := e.stringEnd(r+t.n, t.quote)
+		return ok && e.keyAt(r, true) == no && !e.noColon(r, t) && e.plainEnd(end)
+	case tWord:
+		end := e.wordEnd(r)
+		return end > r && end <= e.end() && isScalar(e.in[r-e.base:end-e.base]) && e.plainEnd(end)
+	}
+	return false
+}
+
 // colonToken reads a colon or what stands for one.
 func (e *engine) colonToken(t token) bool {
 	p := e.pos
@@ -366,8 +397,8 @@ func (e *engine) colonToken(t token) bool {
 		}
 	case e.state == objValue:
 		e.edit(SurplusColon, p, p+t.n, "")
-	case e.state == arrAfter && e.comma == none && !e.gone:
-		// A member without an object: its parts become elements.
+	case (e.state == arrAfter || e.state == objAfter) && e.comma == none && !e.gone:
+		// It stands for a comma.
 		e.comma = p
 		e.edit(Separator, p, p+t.n, ",")
 	default:
@@ -405,8 +436,12 @@ func (e *engine) endValue(s state, p int) {
 	e.state, e.valueEnd, e.comma, e.colon, e.gone = s, p, none, none, false
 }
 
-// separate puts the comma right before a key or value.
-func (e *engine) separate() {
+// separate puts the comma right before a key or value at p.
+func (e *engine) separate(p int) {
+	if e.state == arrAfter || e.state == objAfter {
+		e.outdent(p, e.state == objAfter)
+	}
+	e.place(p)
 	if l := e.level(); l != nil && (e.state == arrStart || e.state == arrAfter) {
 		l.index++
 	}
@@ -423,7 +458,9 @@ func (e *engine) separate() {
 // value makes room for a value that begins at p: what is missing before it is
 // inserted, and all before it is committed.
 func (e *engine) value(p int) {
-	e.separate()
+	if e.state == arrStart || e.state == arrAfter {
+		e.separate(p)
+	}
 	if e.state == objKey {
 		e.colons = true
 		e.insert(MissingColon, e.valueEnd, ":")

@@ -1,10 +1,7 @@
 package jsonrepair
 
 // IsValid reports whether data is one JSON text by RFC 8259. See [Check].
-func IsValid(data []byte) bool {
-	_, n := scan(data, 0)
-	return n == nothing
-}
+func IsValid(data []byte) bool { return Check(data, 0) == nil }
 
 // Check returns nil if data is one JSON text by RFC 8259, and otherwise where it
 // stops being one and what was expected there: Offset is the first byte that
@@ -16,129 +13,146 @@ func IsValid(data []byte) bool {
 // numbers of any size (§6). A byte order mark is not.
 //
 // maxDepth limits the containers that are open at once; 0: no limit. Nothing
-// recurses: each level takes one bit of memory, and no valid text of less than
-// 1,000 levels allocates.
+// recurses: each level takes one bit of memory, and no valid text of up to 1,024
+// levels allocates.
 func Check(data []byte, maxDepth int) *Error {
-	if i, n := scan(data, maxDepth); n != nothing {
+	if maxDepth <= 0 {
+		maxDepth = len(data)
+	}
+	if i, n := scan(data, maxDepth); n != theEnd || i < len(data) {
 		return explain(data, i, n)
 	}
 	return nil
 }
 
-// A need is what the grammar asks for at the place where a text stops being JSON.
+// A need is what the grammar asks for at a place.
 type need uint8
 
 const (
-	nothing need = iota
-	aValue
+	aValue need = iota
 	aName
 	aColon
-	inObject // comma or closing brace
-	inArray  // comma or closing bracket
+	inObject // a comma or a closing brace
+	inArray  // a comma or a closing bracket
 	theEnd
-	aString // that begins here to be a whole one; likewise:
-	aNumber
-	aLiteral
-	aLevel // less depth
+	aScalar // that begins there to be a whole one
+	aLevel  // less depth
 )
 
-// scan returns nothing, or what is needed and where.
-//
-// It keeps one bit for each open container, 1 for an object: the innermost ones
-// in top, every 64 outer ones in an element of below.
-func scan(data []byte, maxDepth int) (int, need) {
-	if maxDepth <= 0 {
-		maxDepth = len(data)
+// nesting is the open containers, one bit for each, 1 for an object: the
+// innermost 1 to 64 in top, every 64 outer ones in an element of outer and then
+// of more.
+type nesting struct {
+	top   uint64
+	depth int
+	outer [16]uint64
+	more  []uint64
+}
+
+func (n *nesting) push(object uint64) {
+	if n.depth&63 == 0 {
+		if k := n.depth >> 6; k < len(n.outer) {
+			n.outer[k] = n.top
+		} else {
+			n.more = append(n.more, n.top)
+		}
 	}
-	var (
-		fixed [16]uint64
-		below = fixed[:0]
-		top   uint64
-		depth int
-		j     int // behind a value
-	)
-	c, i := skipSpace(data, 0)
+	n.depth++
+	n.top = n.top<<1 | object
+}
+
+func (n *nesting) pop() {
+	n.depth--
+	n.top >>= 1
+	if n.depth&63 == 0 {
+		if k := n.depth >> 6; k < len(n.outer) {
+			n.top = n.outer[k]
+		} else {
+			n.top = n.more[k-len(n.outer)]
+			n.more = n.more[:k-len(n.outer)]
+		}
+	}
+}
+
+// scan goes as far as the text is valid and returns what is needed there: theEnd
+// at len(data) if all of it is.
+//
+// White space is looked for in place because calls cost more than most tokens.
+func scan(data []byte, maxDepth int) (int, need) {
+	var open nesting
+	end := 0                   // of a value or name
+	c, i := skipSpace(data, 0) // c is data[i], 0 at the end
 value:
 	switch c {
 	case '"':
-		if j = skipString(data, i+1); j < 0 {
-			return i, aString
-		}
+		end = skipString(data, i+1)
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
-		if j = skipNumber(data, i); j < 0 {
-			return i, aNumber
-		}
+		end = skipNumber(data, i)
 	case 't', 'f', 'n':
-		if j = skipLiteral(data, i); j < 0 {
-			return i, aLiteral
-		}
+		end = skipLiteral(data, i)
 	case '{', '[':
-		if depth >= maxDepth {
+		if open.depth >= maxDepth {
 			return i, aLevel
 		}
-		if depth&63 == 0 {
-			below = append(below, top)
+		open.push(uint64(c) >> 5 & 1) // 0x7b, 0x5b
+		i++
+		if c = peek(data, i); c <= ' ' {
+			c, i = skipSpace(data, i)
 		}
-		depth++
-		if c == '[' {
-			top <<= 1
-			if c, i = skipSpace(data, i+1); c != ']' {
-				goto value
-			}
-		} else {
-			top = top<<1 | 1
-			if c, i = skipSpace(data, i+1); c != '}' {
-				goto name
-			}
+		if object := open.top&1 != 0; object && c != '}' {
+			goto name
+		} else if !object && c != ']' {
+			goto value
 		}
-		goto pop
+		goto closer
 	default:
 		return i, aValue
 	}
-after:
-	c, i = skipSpace(data, j)
+	if end < 0 {
+		return i, aScalar
+	}
+behind: // a value
+	i = end
+	if c = peek(data, i); c <= ' ' {
+		c, i = skipSpace(data, i)
+	}
 	switch {
-	case depth == 0:
-		if i == len(data) {
-			return i, nothing
-		}
+	case open.depth == 0:
 		return i, theEnd
-	case top&1 != 0:
-		if c == ',' {
-			c, i = skipSpace(data, i+1)
-			goto name
+	case c == ',':
+		i++
+		if c = peek(data, i); c <= ' ' {
+			c, i = skipSpace(data, i)
 		}
-		if c != '}' {
-			return i, inObject
-		}
-	default:
-		if c == ',' {
-			c, i = skipSpace(data, i+1)
+		if open.top&1 == 0 {
 			goto value
 		}
-		if c != ']' {
-			return i, inArray
-		}
+		goto name
+	case open.top&1 != 0 && c != '}':
+		return i, inObject
+	case open.top&1 == 0 && c != ']':
+		return i, inArray
 	}
-pop:
-	j = i + 1
-	top >>= 1
-	if depth--; depth&63 == 0 {
-		last := len(below) - 1
-		top, below = below[last], below[:last]
-	}
-	goto after
-
+closer:
+	open.pop()
+	end = i + 1
+	goto behind
 name:
 	if c != '"' {
 		return i, aName
 	}
-	if j = skipString(data, i+1); j < 0 {
-		return i, aString
+	if end = skipString(data, i+1); end < 0 {
+		return i, aScalar
 	}
-	if c, i = skipSpace(data, j); c != ':' {
+	if c, i = peek(data, end), end; c <= ' ' {
+		c, i = skipSpace(data, i)
+	}
+	if c != ':' {
 		return i, aColon
 	}
-	c, i = skipSpace(data, i+1)
+	i++
+	if c = peek(data, i); c <= ' ' {
+		c, i = skipSpace(data, i)
+	}
 	goto value
 }

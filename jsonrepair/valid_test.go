@@ -128,8 +128,8 @@ func TestCheckEveryByteInStrings(t *testing.T) {
 	}
 }
 
-// Every sequence of two and three bytes, and those of four that begin as
-// characters do, near the end of the text and far from it.
+// Every pair of bytes that are not ASCII, alone and followed by those next to a
+// bound, near the end of the text and far from it.
 func TestCheckUTF8(t *testing.T) {
 	check := func(seq ...byte) {
 		for _, tail := range []string{`"`, `0123456789abcdef"`} {
@@ -146,8 +146,10 @@ func TestCheckUTF8(t *testing.T) {
 			for _, c := range edges {
 				check(byte(a), byte(b), c)
 				check(byte(a), 'x', byte(b), c)
-				for _, d := range edges {
-					check(byte(a), byte(b), c, d)
+				check(0xd0, 0xb0, byte(a), byte(b), 0xd0, 0xb0, c)
+				if a >= 0xec {
+					check(byte(a), byte(b), c, 0xbf)
+					check(byte(a), byte(b), c, 0xc0)
 				}
 			}
 		}
