@@ -15,18 +15,7 @@ func (e *engine) opener(t token) bool {
 			return true
 		}
 	}
-	f := t.frame
-	if f == object && e.setAt(p+t.n) {
-		f = set
-	}
-	if f == array && e.keyInArray(e.skip(p+t.n)) && !e.starved {
-		if e.doubt(DoubtfulBracket, p, t.n, "the bracket stands for a brace") {
-			f = object
-		}
-		if e.starved {
-			e.doubts, e.findings = e.doubts[:len(e.doubts)-1], e.findings[:len(e.findings)-1]
-		}
-	}
+	f := e.frameAt(p, t)
 	single := f == tuple && e.parenthesized(p+t.n)
 	if e.starved {
 		return false
@@ -39,6 +28,17 @@ func (e *engine) opener(t token) bool {
 	}
 	e.open1(p, t, f)
 	return true
+}
+
+// frameAt is the container that an opener at p begins. It looks ahead.
+func (e *engine) frameAt(p int, t token) frame {
+	switch {
+	case t.frame == object && e.setAt(p+t.n):
+		return set
+	case t.frame == array && e.keyInArray(e.skip(p+t.n)) && !e.starved && e.doubt(DoubtfulBracket, p, t.n, "the bracket stands for a brace"):
+		return object
+	}
+	return t.frame
 }
 
 // open1 commits an opener.
@@ -208,6 +208,7 @@ func (e *engine) close(c closing) {
 	e.pos = c.at + c.n
 	e.flush(e.pos)
 	e.endValue(e.after(), e.pos)
+	e.closed = f.isObject()
 	if e.stack.n == 0 {
 		e.endDocument(e.pos)
 	}

@@ -79,17 +79,18 @@ type engine struct {
 	valueEnd int  // behind the last value or opener
 	colon    int  // of the held key; none
 
-	calls    int      // parentheses whose openers were dropped
-	equals   bool     // a member had = for its colon
-	colons   bool     // a colon was missing
-	implied  int      // 1: the outermost container has no brace and needs none
-	keyStart int      // offset of the held key
-	prose    int      // where the text that is being dropped begins
-	docs     []doc    // documents that have begun
-	open     []Open   // what was dropped because it had not ended
-	cut      bool     // the input broke off
-	doubts   []string // what places that can be read in two ways may be
-	flip     int      // the doubt to read in the other way; 0: none
+	calls    int       // parentheses whose openers were dropped
+	closed   bool      // the last value was an object
+	equals   bool      // a member had = for its colon
+	colons   bool      // a colon was missing
+	implied  int       // 1: the outermost container has no brace and needs none
+	keyStart int       // offset of the held key
+	prose    int       // where the text that is being dropped begins
+	docs     []doc     // documents that have begun
+	open     []Open    // what was dropped because it had not ended
+	cut      bool      // the input broke off
+	doubts   []Finding // places that can be read in two ways
+	flip     int       // the doubt to read in the other way; 0: none
 	deadline time.Time
 	steps    int
 
@@ -248,7 +249,7 @@ func (e *engine) drop(k Kind, to int) {
 // doubt notes that a place can be read in two ways and reports whether the
 // second is wanted.
 func (e *engine) doubt(k Kind, at, n int, text string) (second bool) {
-	e.doubts = append(e.doubts, text)
+	e.doubts = append(e.doubts, Finding{k, at, n, text})
 	e.find(k, at, n, text)
 	return len(e.doubts) == e.flip
 }

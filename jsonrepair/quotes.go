@@ -104,7 +104,10 @@ func (e *engine) keyAt(p int, bare bool) answer {
 			continue
 		}
 		if mark, n := e.quoteAt(p); n > 0 && q.endedBy(mark) {
-			return e.colonAt(e.skip(p + n))
+			if k := e.colonAt(e.skip(p + n)); k != no || !e.endsWithColon(p) {
+				return k
+			}
+			return yes
 		}
 		p++
 	}
@@ -179,7 +182,10 @@ func (e *engine) wordByte(p int) int {
 	if e.classify(p).kind != tWord {
 		return 0
 	}
-	_, n := e.runeAt(p)
+	r, n := e.runeAt(p)
+	if r == utf8.RuneError && n == 1 {
+		return 0
+	}
 	return n
 }
 
@@ -253,7 +259,8 @@ func (e *engine) ends(p, n int) bool {
 	case tClose:
 		return e.endsBeforeCloser(p, n, r)
 	case tColon:
-		return !e.inner(p, n)
+		next := e.blanks(r + t.n)
+		return e.onNewLine(r, min(next, e.end())) || !e.inner(p, n)
 	case tQuote:
 		return e.endsBeforeQuote(p, n, r, t)
 	}
@@ -354,7 +361,7 @@ func (e *engine) endsBeforeComma(p, n, m int) bool {
 		}
 		if e.stack.at(0).isObject() {
 			if k := e.keyAt(m, true); k != no {
-				return k == unknown || !e.doubtful(p, n)
+				return k == unknown || e.keyAndValue(m) || !e.doubtful(p, n)
 			}
 			if w := e.wordEnd(m); w > m && e.keyAt(e.skip(w), false) == yes {
 				return true // a word that belongs nowhere
@@ -393,6 +400,16 @@ func (e *engine) noColon(m int, t token) bool {
 	from := r
 	r = e.wordEnd(r)
 	return r > from && r <= e.end() && isScalar(e.in[from-e.base:r-e.base]) && e.plainEnd(r)
+}
+
+// keyAndValue reports whether a word, a colon and a value that is no word stand at
+// m.
+func (e *engine) keyAndValue(m int) bool {
+	r := e.skip(e.wordEnd(m))
+	if q, n := e.quoteAt(r); n > 0 && q != noQuote {
+		r = e.skip(r + n)
+	}
+	return e.has(r, ":") && e.valueAt(r+1)
 }
 
 // doubtful reports whether a mark that can end the string could also be part of
@@ -525,7 +542,7 @@ func (e *engine) endsBeforeWord(p, n, r int) bool {
 		}
 	}
 	if apart && e.stack.at(0).isObject() && (newline || !isSpace(e.before(p))) && e.keyAt(r, true) == yes {
-		return newline || !e.doubtful(p, n)
+		return newline || e.keyAndValue(r) || !e.doubtful(p, n)
 	}
 	if !e.stack.at(0).isObject() && apart && e.str.inner%2 == 0 && e.quotedWord(p, r) {
 		switch e.inches(p) {

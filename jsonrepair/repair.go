@@ -41,9 +41,15 @@ func repair(data []byte, o Options) *Result {
 		o := o
 		o.layout = true
 		consider(o, 0, "the indentation says which container a line belongs to")
+		if len(results) > 0 {
+			results[0].evident, results[0].layout = true, true
+		}
 	}
 	for i := 0; i < len(doubts) && len(others) < maxReadings-1; i++ {
-		consider(o, i+1, doubts[i])
+		consider(o, i+1, doubts[i].Text)
+		if n := len(results); n > 0 && doubts[i].Kind == DoubtfulBracket {
+			results[n-1].evident = true
+		}
 	}
 	if len(others) == 0 {
 		return r
@@ -52,7 +58,12 @@ func repair(data []byte, o Options) *Result {
 	results = append([]*Result{r}, results...)
 	best := 0
 	for i := range all {
-		// Of equal ones the layout's is the best, for there is evidence for it.
+		// Where brackets are in doubt the fewest edits decide; of equal ones the
+		// layout's, for there is evidence for it. Where a mark is, fewer edits only
+		// show that more has become part of the string.
+		if !results[i].evident {
+			continue
+		}
 		if all[i].Cost < all[best].Cost || all[i].Cost == all[best].Cost && best == 0 && results[i].layout {
 			best = i
 		}
@@ -68,13 +79,12 @@ func repair(data []byte, o Options) *Result {
 }
 
 // read reads a whole document in one way, and returns what the doubts were.
-func read(data []byte, o Options, flip int) (*Result, []string) {
+func read(data []byte, o Options, flip int) (*Result, []Finding) {
 	e := newEngine(o)
 	e.in, e.eof, e.flip = data, true, flip
 	e.out = make([]byte, 0, len(data)+len(data)/16+16)
 	e.run()
 	r := e.result()
-	r.layout = o.layout
 	if len(e.docs) > 1 && r.Outcome != Failed {
 		e.several(r)
 	}

@@ -78,7 +78,8 @@ type Result struct {
 	// Err says why the outcome is Failed.
 	Err *Error
 
-	layout bool // read with the indentation for evidence
+	layout  bool // read with the indentation for evidence
+	evident bool // fewer edits speak for it
 }
 
 // Edit is a change of the input: Before, at Offset, was replaced by After.

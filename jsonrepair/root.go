@@ -34,10 +34,7 @@ func (e *engine) stepRoot() bool {
 	var begin func()
 	switch {
 	case t.kind == tOpen && t.frame != tuple:
-		f := t.frame
-		if f == object && e.setAt(p+t.n) {
-			f = set
-		}
+		f := e.frameAt(p, t)
 		begin = func() { e.begin(p); e.open1(p, t, f) }
 	case t.kind == tQuote && e.keyAt(p, false) == yes, t.kind == tWord && e.linesOfKeys(p):
 		begin = func() { e.begin(p); e.implicit(p) }

@@ -243,7 +243,16 @@ func (e *engine) bareKey() bool {
 	if e.starved {
 		return false
 	}
+	moved := n > 0 && last == r && r == p+1 && c != 0 && isWordByte(e.in[p-e.base]) && mark == doubleQuote && !closing && e.keyAt(r, false) == yes
+	if e.starved {
+		return false
+	}
 	switch {
+	case moved: // the mark should stand before the first letter
+		e.beginString(p, token{quote: noQuote}, roleKey)
+		e.edit(Quote, r, r+n, "")
+		e.str.quote = mark
+		e.pos = r + n
 	case ok && colon == yes && last > p, missing && r > last, opener && c != '(' && ok && last > p:
 		e.separate(p)
 		e.keyStart = p

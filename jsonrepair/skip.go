@@ -107,19 +107,24 @@ func skipStringRest(data []byte, i int) int {
 			return i + 1
 		case c < ' ':
 			return -1
-		default: // less than eight bytes before the end
-			i++
 		}
-		for uint(i)+8 < uint(len(data)) {
-			x := special(load(data[i : i+8]))
-			if x != 0 {
-				i += bits.TrailingZeros64(x) >> 3
-				break
-			}
-			i += 8
-		}
+		i = skipPlain(data, i)
 	}
 	return -1
+}
+
+// skipPlain returns the index of the first special byte.
+func skipPlain(data []byte, i int) int {
+	for uint(i)+8 < uint(len(data)) {
+		if x := special(load(data[i : i+8])); x != 0 {
+			return i + bits.TrailingZeros64(x)>>3
+		}
+		i += 8
+	}
+	for i < len(data) && special(uint64(data[i])|' '*(ones-1)) == 0 {
+		i++
+	}
+	return i
 }
 
 // escapeLength returns the length of the escape that begins at i, or -1.

@@ -54,7 +54,7 @@ func (e *engine) openString(t token) bool {
 	}
 	switch {
 	case broken:
-		e.leaveArray(e.pos)
+		e.leaveArray(e.pos, e.state == arrAfter && e.closed && e.doubt(DoubtfulBracket, e.pos, 0, "a brace is missing here, not a bracket before"))
 		r = roleKey
 	case opener:
 		e.value(e.pos)
@@ -135,8 +135,8 @@ const maxKey = 64
 
 // leaveArray makes room for a key that stands in an array at p: the array should
 // have ended, if that makes it a member, or an object should have begun.
-func (e *engine) leaveArray(p int) {
-	if e.state == arrAfter && e.stack.n > 1 && e.stack.at(1).isObject() {
+func (e *engine) leaveArray(p int, opens bool) {
+	if e.state == arrAfter && e.stack.n > 1 && e.stack.at(1).isObject() && !opens {
 		comma := e.comma
 		e.comma = none
 		e.insertCloser(e.valueEnd)
@@ -297,6 +297,9 @@ func (e *engine) stringByte(p int) func() {
 		if e.str.braces == 0 && e.closedAtEnd(p) {
 			return func() { e.cutString(p) }
 		}
+		if e.movedComma(p) {
+			return e.replaceString(SurplusComma, 1, "")
+		}
 	}
 	switch c {
 	case '$':
@@ -357,10 +360,29 @@ func (e *engine) markInString(p int, mark quote, n int) func() {
 			return func() { e.endKeyAt(colon) }
 		}
 	}
+	if e.str.quote == noQuote && p-e.str.start == 1 && mark == doubleQuote && !isSpace(e.before(p)) {
+		if end, ok := e.stringEnd(p+n, mark); ok && e.plainEnd(end) && !e.ends(p, n) {
+			return func() { // it should stand one byte before
+				e.edit(Quote, p, p+n, "")
+				e.str.quote = mark
+				e.pos = p + n
+			}
+		}
+	}
 	if e.str.quote == noQuote && e.keyAt(p, false) == yes {
 		return func() { e.endBare(p) }
 	}
 	if next, k := e.quoteAt(p + n); next == mark && n == k && (e.str.double || e.str.role == roleKey && e.colonAt(e.skip(p+n+k)) == yes) {
+		return func() { e.endString(p, n+k) }
+	}
+	if end := e.movedMark(p, n); end > 0 {
+		return func() {
+			e.edit(Quote, p, p+n, "")
+			e.pos = end
+			e.endString(end, 0)
+		}
+	}
+	if next, k := e.quoteAt(p + n); next == mark && k == n && e.str.role == roleValue && e.str.inner%2 == 0 && p > e.str.start && e.inches(p) == no && e.str.quote != noQuote && e.plainEnd(p+n+k) && !e.atEnd(e.blanks(p+n+k)) {
 		return func() { e.endString(p, n+k) }
 	}
 	if e.ends(p, n) {
@@ -390,6 +412,26 @@ func (e *engine) markInString(p int, mark quote, n int) func() {
 	}
 }
 
+// movedMark returns the offset behind the one letter that follows the mark at p,
+// if the mark should stand behind it, or 0.
+func (e *engine) movedMark(p, n int) int {
+	k := e.wordByte(p + n)
+	if k == 0 || e.str.quote == noQuote || e.str.inner > 0 || e.wordByte(p+n+k) > 0 || p == e.str.start {
+		return 0
+	}
+	end := p + n + k
+	if e.str.role == roleKey {
+		if e.colonAt(end) == yes {
+			return end
+		}
+		return 0
+	}
+	if c, ok := e.peek(end); ok && (c == ',' || c == '\n' || c == '}' || c == ']') && e.stack.n > 0 && e.plainEnd(end) {
+		return end
+	}
+	return 0
+}
+
 // concatenated returns the offset behind the mark of a string that is joined to
 // the one that ends at p, or -1.
 func (e *engine) concatenated(p int) (int, quote) {
@@ -416,6 +458,9 @@ func (e *engine) lostKey(p int) int {
 	for i < len(text) && (isWordByte(text[i]) || text[i] == '-' || text[i] == '.') {
 		i++
 	}
+	if n := len(text); n > 1 && text[n-1] == ':' && e.endsWithColon(p) {
+		return p - 1
+	}
 	if i > 0 && i < len(text) && text[i] == ':' && len(strings.TrimSpace(string(text[i+1:]))) == 0 {
 		return e.str.start + i
 	}
@@ -438,6 +483,17 @@ func (e *engine) lostKey(p int) int {
 		return colon
 	}
 	return none
+}
+
+// endsWithColon reports whether the string that ends at p ends with a colon that
+// should stand behind its mark: a value follows.
+func (e *engine) endsWithColon(p int) bool {
+	if e.before(p) != ':' {
+		return false
+	}
+	_, n := e.quoteAt(p)
+	r := e.skip(p + n)
+	return r > p+n && e.valueAt(r)
 }
 
 // endKeyAt ends the open key before a colon that has been read as part of it.
@@ -493,6 +549,25 @@ func (e *engine) endsBefore(p int) bool {
 	}
 	end, ok := e.stringEnd(r+n, mark)
 	return ok && !e.atEnd(end) && e.plainEnd(end) && !isSpace(e.in[min(r+n, e.end()-1)-e.base])
+}
+
+// movedComma reports whether the comma at p, the last of the string, should stand
+// behind its mark: a member or element follows on another line, without one.
+func (e *engine) movedComma(p int) bool {
+	mark, n := e.quoteAt(p + 1)
+	if n == 0 || !e.str.quote.endedBy(mark) {
+		return false
+	}
+	r := e.blanks(p + 1 + n)
+	q, w := e.quoteAt(r)
+	if w == 0 || !e.onNewLine(p, r) {
+		return false
+	}
+	if e.stack.at(0).isObject() {
+		return e.keyAt(r, false) == yes
+	}
+	end, ok := e.stringEnd(r+w, q)
+	return ok && e.plainEnd(end)
 }
 
 // blanks returns the offset behind white space. It looks ahead.

@@ -351,6 +351,10 @@ func (e *engine) separator(t token) bool {
 	switch e.state {
 	case objKey, objValue:
 		e.insertNull(p)
+	case objStart, arrStart:
+		if p == e.valueEnd && e.stack.n > 1 && e.doubt(DoubtfulBracket, p, 0, "the container should have ended before the comma") {
+			e.insertCloser(p)
+		}
 	}
 	if e.comma != none || e.gone {
 		e.edit(SurplusComma, p, p+t.n, "")
@@ -433,7 +437,7 @@ func (e *engine) keyEnded(p int) {
 
 // endValue notes that a value ended at p.
 func (e *engine) endValue(s state, p int) {
-	e.state, e.valueEnd, e.comma, e.colon, e.gone = s, p, none, none, false
+	e.state, e.valueEnd, e.comma, e.colon, e.gone, e.closed = s, p, none, none, false, false
 }
 
 // separate puts the comma right before a key or value at p.
