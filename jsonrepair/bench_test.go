@@ -2,6 +2,7 @@ package jsonrepair
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,7 @@ var broken = map[string]func(n int) string{
 	"single quotes":        func(n int) string { return strings.ReplaceAll(records(n), `"`, `'`) },
 	"Python":               func(n int) string { return strings.ReplaceAll(records(n), `true`, `True`) },
 	"valid":                records,
+	"unquoted keys":        func(n int) string { return regexp.MustCompile(`"(\w+)":`).ReplaceAllString(records(n), "$1:") },
 }
 
 func BenchmarkRepair(b *testing.B) {

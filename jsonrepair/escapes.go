@@ -8,10 +8,10 @@ import (
 )
 
 // escape judges a backslash in a string. It looks ahead.
-func (e *engine) escape(p int) func() {
+func (e *engine) escape(p int) action {
 	c, ok := e.peek(p + 1)
 	if !ok {
-		return func() { e.cutString(p) }
+		return action{do: runIt, run: func() { e.cutString(p) }}
 	}
 	if e.str.quote == escapedDouble && c == '\\' {
 		return e.escapedTwice(p)
@@ -59,17 +59,17 @@ func (e *engine) escape(p int) func() {
 
 // escapedTwice judges two backslashes in a string of a text that was escaped as a
 // whole: they stand for one, that of an escape.
-func (e *engine) escapedTwice(p int) func() {
-	once := func() { e.edit(Quote, p, p+1, ""); e.pos = p + 3 }
+func (e *engine) escapedTwice(p int) action {
+	once := action{do: runIt, run: func() { e.edit(Quote, p, p+1, ""); e.pos = p + 3 }}
 	switch c, ok := e.peek(p + 2); {
 	case !ok:
-		return func() { e.cutString(p) }
+		return action{do: runIt, run: func() { e.cutString(p) }}
 	case e.has(p+2, `\\`), e.has(p+2, `\"`):
-		return func() {
+		return action{do: runIt, run: func() {
 			e.edit(Quote, p, p+1, "")
 			e.edit(Quote, p+2, p+3, "")
 			e.pos = p + 4
-		}
+		}}
 	case c == 'b', c == 'f', c == 'n', c == 'r', c == 't', c == '/':
 		return once
 	case c == 'u':
@@ -95,12 +95,12 @@ func (e *engine) hex(p, n int) (uint64, bool) {
 }
 
 // unicodeEscape judges \u.
-func (e *engine) unicodeEscape(p int) func() {
+func (e *engine) unicodeEscape(p int) action {
 	digits := 0
 	for digits < 4 {
 		c, ok := e.peek(p + 2 + digits)
 		if !ok {
-			return func() { e.cutString(p) }
+			return action{do: runIt, run: func() { e.cutString(p) }}
 		}
 		if !isHex(c) {
 			return e.replaceString(InvalidEscape, 1, `\\`)
@@ -117,7 +117,7 @@ func (e *engine) unicodeEscape(p int) func() {
 			c, ok := e.peek(p + 6 + i)
 			switch {
 			case !ok:
-				return func() { e.cutString(p) }
+				return action{do: runIt, run: func() { e.cutString(p) }}
 			case i < 2 && c != next[i], i >= 2 && !isHex(c):
 				return e.loneSurrogate(p)
 			}
@@ -129,11 +129,11 @@ func (e *engine) unicodeEscape(p int) func() {
 	return e.loneSurrogate(p)
 }
 
-func (e *engine) loneSurrogate(p int) func() {
-	return func() {
+func (e *engine) loneSurrogate(p int) action {
+	return action{do: runIt, run: func() {
 		e.find(LoneSurrogate, p, 6, "half of a surrogate pair stands for no character")
 		e.pos += 6
-	}
+	}}
 }
 
 func isHex(c byte) bool {
@@ -183,7 +183,7 @@ var latex = map[byte][]string{
 
 // suspicious judges an escape that is valid, and may yet be the beginning of a
 // LaTeX command or part of a path. It looks ahead.
-func (e *engine) suspicious(p int, c byte) func() {
+func (e *engine) suspicious(p int, c byte) action {
 	if e.str.drive {
 		return e.suspect(p, "it may be a backslash of a path", e.o.Paths)
 	}
@@ -193,17 +193,17 @@ func (e *engine) suspicious(p int, c byte) func() {
 	return e.copy(2)
 }
 
-func (e *engine) suspect(p int, what string, mend bool) func() {
+func (e *engine) suspect(p int, what string, mend bool) action {
 	if mend {
-		return func() {
+		return action{do: runIt, run: func() {
 			e.edit(SuspiciousEscape, p, p+1, `\\`)
 			e.pos = p + 2
-		}
+		}}
 	}
-	return func() {
+	return action{do: runIt, run: func() {
 		e.find(SuspiciousEscape, p, 2, "this escape is valid, but "+what)
 		e.pos = p + 2
-	}
+	}}
 }
 
 // latexAt returns the LaTeX command whose first letter is c and whose others stand

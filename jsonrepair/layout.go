@@ -158,3 +158,16 @@ func laidOut(data []byte) bool {
 	}
 	return fits >= 3*others+2 && others <= 3+fits/50
 }
+
+// closedOutside reports whether the last line of a text closes a container as far
+// left as the first line begins: a text that was merely cut is still inside.
+func closedOutside(data []byte) bool {
+	data = bytes.TrimRight(data, " \t\r\n")
+	last := data[bytes.LastIndexByte(data, '\n')+1:]
+	text := bytes.TrimLeft(last, " \t")
+	if len(text) == 0 || text[0] != '}' && text[0] != ']' {
+		return false
+	}
+	first := data[len(data)-len(bytes.TrimLeft(data, "\r\n")):]
+	return len(last)-len(text) <= len(first)-len(bytes.TrimLeft(first, " \t"))
+}

@@ -37,7 +37,7 @@ func repair(data []byte, o Options) *Result {
 		others = append(others, Reading{Text: other.Text, Why: why, Cost: cost(other.Edits)})
 		results = append(results, other)
 	}
-	if mended(r.Edits) && laidOut(data) {
+	if (mended(r.Edits) || r.Outcome == Truncated && closedOutside(data)) && laidOut(data) {
 		o := o
 		o.layout = true
 		consider(o, 0, "the indentation says which container a line belongs to")
@@ -113,7 +113,7 @@ func cost(edits []Edit) int {
 func mended(edits []Edit) bool {
 	for _, ed := range edits {
 		switch ed.Kind {
-		case MissingOpener, MissingCloser, SurplusOpener, SurplusCloser, WrongCloser, Cut:
+		case MissingOpener, MissingCloser, SurplusOpener, SurplusCloser, WrongCloser:
 			return true
 		}
 	}
@@ -259,7 +259,8 @@ func suspicions(data []byte) []Finding {
 		case c == '\\':
 			if d := data[i+1]; d == 'b' || d == 'f' || d == 'n' || d == 'r' || d == 't' {
 				e.pos = i
-				e.suspicious(i, d)()
+				a := e.suspicious(i, d)
+				e.act(&a)
 			}
 			i++
 		}

@@ -1,6 +1,7 @@
 package jsonrepair
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 )
@@ -46,34 +47,37 @@ func (e *engine) scalar() bool {
 	if !ok && !e.atEnd(r) && r < e.limit {
 		return false // the word goes on
 	}
-	word := e.text(p, min(r, e.end()))
+	word := e.source(p, min(r, e.end()))
 	e.limit = r + e.window
 	next := e.skip(r)
 	t := e.classify(next)
 	_, more := e.peek(next)
-	newline := strings.ContainsAny(e.text(r, min(next, e.end())), "\n\r")
+	newline := bytes.ContainsAny(e.source(r, min(next, e.end())), "\n\r")
 	delimited := !more || t.kind == tComma || t.kind == tClose || t.kind == tEnd || newline || t.kind == tLineComment || t.kind == tBlockComment ||
-		t.kind == tEllipsis || t.kind == tOpen && t.frame != tuple || t.kind == tColon && e.stack.n > 0 && isScalar(e.source(p, min(r, e.end()))) || next > r && e.anotherNumber(next) || t.kind == tQuote && next > r && e.quoteBehindScalar(next)
+		t.kind == tEllipsis || t.kind == tOpen && t.frame != tuple || t.kind == tColon && e.stack.n > 0 && isScalar(word) || next > r && e.anotherNumber(next) || t.kind == tQuote && next > r && e.quoteBehindScalar(next)
 	if e.starved && (t.kind != tComma && t.kind != tClose) {
 		return false
 	}
 	switch {
-	case e.atEnd(r) && e.stack.n > 0 && e.cutScalar(p, word):
+	case e.atEnd(r) && e.stack.n > 0 && e.cutScalar(p, string(word)):
 		return true
-	case !delimited && wrappers[word] && c == '(' && e.unwrap(p, r+1):
+	case !delimited && wrappers[string(word)] && c == '(' && e.unwrap(p, r+1):
 		return true
 	case e.starved:
 		return false
 	case delimited && r > p:
-		if after, ok := literals[word]; ok {
-			e.literal(p, r, word, after)
+		if scanNumber(word) == len(word) {
+			e.value(p)
+			e.endScalar(r)
 			return true
 		}
-		if after, ok := number(word); ok {
+		if after, ok := literals[string(word)]; ok {
+			e.literal(p, r, string(word), after)
+			return true
+		}
+		if after, ok := number(string(word)); ok {
 			e.value(p)
-			if after != word {
-				e.edit(Number, p, r, after)
-			}
+			e.edit(Number, p, r, after)
 			e.endScalar(r)
 			return true
 		}

@@ -233,7 +233,7 @@ func (e *engine) stepString() bool {
 		e.doubts, e.findings, e.held = e.doubts[:doubts], e.findings[:findings], e.held[:held]
 		return false
 	}
-	act()
+	e.act(&act)
 	if e.mode == inString {
 		e.progress()
 	}
@@ -256,18 +256,47 @@ func (e *engine) progress() {
 	e.flush(to)
 }
 
-func (e *engine) copy(n int) func() { return func() { e.pos += n } }
+// action is what is to be done about a special byte of a string.
+type action struct {
+	do    doing
+	at, n int
+	kind  Kind
+	after string
+	run   func()
+}
 
-func (e *engine) replaceString(k Kind, n int, after string) func() {
-	return func() {
-		e.edit(k, e.pos, e.pos+n, after)
-		e.pos += n
+type doing uint8
+
+const (
+	copyIt    doing = iota // n bytes
+	replaceIt              // n bytes, by after
+	endIt                  // at a mark of n bytes
+	runIt                  // anything else
+)
+
+func (e *engine) act(a *action) {
+	switch a.do {
+	case copyIt:
+		e.pos += a.n
+	case replaceIt:
+		e.edit(a.kind, e.pos, e.pos+a.n, a.after)
+		e.pos += a.n
+	case endIt:
+		e.endString(a.at, a.n)
+	default:
+		a.run()
 	}
+}
+
+func (e *engine) copy(n int) action { return action{n: n} }
+
+func (e *engine) replaceString(k Kind, n int, after string) action {
+	return action{do: replaceIt, n: n, kind: k, after: after}
 }
 
 // stringByte judges the byte at p, which is special, and returns what is to be
 // done. It looks ahead.
-func (e *engine) stringByte(p int) func() {
+func (e *engine) stringByte(p int) action {
 	c, _ := e.peek(p)
 	if mark, n := e.mark(p); n > 0 {
 		return e.markInString(p, mark, n)
@@ -280,22 +309,22 @@ func (e *engine) stringByte(p int) func() {
 	case c < ' ':
 		if c == '\n' || c == '\r' {
 			if end := e.endsAtLine(p); end >= 0 {
-				return func() { e.endString(end, 0) }
+				return action{do: endIt, at: end, n: 0}
 			}
 		}
 		return e.replaceString(ControlCharacter, 1, controlEscape(c))
 	case c >= utf8.RuneSelf:
 		return e.runeInString(p)
 	case e.str.quote == noQuote:
-		if act := e.bareByte(p, c); act != nil {
+		if act, ok := e.bareByte(p, c); ok {
 			return act
 		}
 	case c == ',':
 		if e.endsBefore(p) {
-			return func() { e.endString(p, 0) }
+			return action{do: endIt, at: p, n: 0}
 		}
 		if e.str.braces == 0 && e.closedAtEnd(p) {
-			return func() { e.cutString(p) }
+			return action{do: runIt, run: func() { e.cutString(p) }}
 		}
 		if e.movedComma(p) {
 			return e.replaceString(SurplusComma, 1, "")
@@ -303,17 +332,17 @@ func (e *engine) stringByte(p int) func() {
 	}
 	switch c {
 	case '$':
-		return func() { e.str.math = !e.str.math; e.pos++ }
+		return action{do: runIt, run: func() { e.str.math = !e.str.math; e.pos++ }}
 	case '{', '[':
-		return func() { e.str.braces++; e.pos++ }
+		return action{do: runIt, run: func() { e.str.braces++; e.pos++ }}
 	case '}', ']':
 		if e.str.quote != noQuote && e.str.braces == 0 && e.closedAtEnd(p) {
-			return func() { e.cutString(p) }
+			return action{do: runIt, run: func() { e.cutString(p) }}
 		}
 		if e.str.quote != noQuote && e.str.braces == 0 && e.closedBeforeKey(p) {
-			return func() { e.endString(p, 0) }
+			return action{do: endIt, at: p, n: 0}
 		}
-		return func() { e.str.braces = max(0, e.str.braces-1); e.pos++ }
+		return action{do: runIt, run: func() { e.str.braces = max(0, e.str.braces-1); e.pos++ }}
 	}
 	return e.copy(1)
 }
@@ -348,68 +377,68 @@ func (e *engine) mark(p int) (quote, int) {
 }
 
 // markInString judges a mark that may end the string.
-func (e *engine) markInString(p int, mark quote, n int) func() {
+func (e *engine) markInString(p int, mark quote, n int) action {
 	if mark == tripleDouble || mark == tripleSingle {
-		return func() { e.endString(p, n) }
+		return action{do: endIt, at: p, n: n}
 	}
 	if e.str.role == roleKey && e.colonAt(e.skip(p+n)) != yes {
 		if colon := e.lostKey(p); colon >= e.done {
 			if e.text(colon, p) == ":" && e.valueAt(p+n) {
-				return func() { e.endKeyAround(colon, p, n) }
+				return action{do: runIt, run: func() { e.endKeyAround(colon, p, n) }}
 			}
-			return func() { e.endKeyAt(colon) }
+			return action{do: runIt, run: func() { e.endKeyAt(colon) }}
 		}
 	}
 	if e.str.quote == noQuote && p-e.str.start == 1 && mark == doubleQuote && !isSpace(e.before(p)) {
 		if end, ok := e.stringEnd(p+n, mark); ok && e.plainEnd(end) && !e.ends(p, n) {
-			return func() { // it should stand one byte before
+			return action{do: runIt, run: func() { // it should stand one byte before
 				e.edit(Quote, p, p+n, "")
 				e.str.quote = mark
 				e.pos = p + n
-			}
+			}}
 		}
 	}
 	if e.str.quote == noQuote && e.keyAt(p, false) == yes {
-		return func() { e.endBare(p) }
+		return action{do: runIt, run: func() { e.endBare(p) }}
 	}
 	if next, k := e.quoteAt(p + n); next == mark && n == k && (e.str.double || e.str.role == roleKey && e.colonAt(e.skip(p+n+k)) == yes) {
-		return func() { e.endString(p, n+k) }
+		return action{do: endIt, at: p, n: n + k}
 	}
 	if end := e.movedMark(p, n); end > 0 {
-		return func() {
+		return action{do: runIt, run: func() {
 			e.edit(Quote, p, p+n, "")
 			e.pos = end
 			e.endString(end, 0)
-		}
+		}}
 	}
 	if next, k := e.quoteAt(p + n); next == mark && k == n && e.str.role == roleValue && e.str.inner%2 == 0 && p > e.str.start && e.inches(p) == no && e.str.quote != noQuote && e.plainEnd(p+n+k) && !e.atEnd(e.blanks(p+n+k)) {
-		return func() { e.endString(p, n+k) }
+		return action{do: endIt, at: p, n: n + k}
 	}
 	if e.ends(p, n) {
 		if next, q := e.concatenated(p + n); next >= 0 {
-			return func() {
+			return action{do: runIt, run: func() {
 				e.edit(Concatenation, p, next, "")
 				e.str.quote = q
 				e.pos = next
-			}
+			}}
 		}
-		return func() { e.endString(p, n) }
+		return action{do: endIt, at: p, n: n}
 	}
 	if e.starved {
-		return nil
+		return action{}
 	}
 	after := e.text(p, p+n)
 	switch mark {
 	case doubleQuote, escapedDouble, entityDouble:
 		after = `\"`
 	default:
-		return func() { e.str.inner++; e.pos += n }
+		return action{do: runIt, run: func() { e.str.inner++; e.pos += n }}
 	}
-	return func() {
+	return action{do: runIt, run: func() {
 		e.str.inner++
 		e.edit(InnerQuote, p, p+n, after)
 		e.pos += n
-	}
+	}}
 }
 
 // movedMark returns the offset behind the one letter that follows the mark at p,
@@ -654,29 +683,29 @@ func (e *engine) closedBeforeKey(p int) bool {
 }
 
 // bareByte judges a byte of a string without marks, or returns nil.
-func (e *engine) bareByte(p int, c byte) func() {
+func (e *engine) bareByte(p int, c byte) (a action, ok bool) {
 	switch c {
 	case '(':
-		return func() { e.str.parens++; e.pos++ }
+		return action{do: runIt, run: func() { e.str.parens++; e.pos++ }}, true
 	case ')':
 		if e.str.parens == 0 {
-			return func() { e.endBare(p) }
+			return action{do: runIt, run: func() { e.endBare(p) }}, true
 		}
-		return func() { e.str.parens--; e.pos++ }
+		return action{do: runIt, run: func() { e.str.parens--; e.pos++ }}, true
 	case '}', ']':
 		if e.str.braces > 0 {
-			return nil
+			return a, false
 		}
-		return func() { e.endBare(p) }
+		return action{do: runIt, run: func() { e.endBare(p) }}, true
 	case ',':
 		if e.str.parens > 0 || e.str.braces > 0 || e.bareGoesOn(p) {
-			return nil
+			return a, false
 		}
-		return func() { e.endBare(p) }
+		return action{do: runIt, run: func() { e.endBare(p) }}, true
 	case '\'', '`', '&':
-		return nil
+		return a, false
 	}
-	return nil
+	return a, false
 }
 
 // bareGoesOn reports whether a comma is part of a string without marks: words
@@ -710,20 +739,20 @@ func (e *engine) endBare(p int) {
 }
 
 // runeInString reads a rune beyond ASCII.
-func (e *engine) runeInString(p int) func() {
+func (e *engine) runeInString(p int) action {
 	r, n := e.runeAt(p)
 	if r == utf8.RuneError && n <= 1 {
 		if e.atEnd(p+n) || !utf8.FullRune(e.in[p-e.base:]) {
-			return func() { e.cutString(p) }
+			return action{do: runIt, run: func() { e.cutString(p) }}
 		}
 		e.find(InvalidUTF8, p, 1, "this byte is not part of any UTF-8 sequence")
 		return e.replaceString(InvalidUTF8, 1, "\ufffd")
 	}
 	if e.str.quote == doubleQuote && e.str.role == roleValue && (r == '”' || r == '“') && e.curlyEnd(p+n) {
-		return func() { e.endString(p, n) }
+		return action{do: endIt, at: p, n: n}
 	}
 	if t := wideTokens[r]; e.str.quote == noQuote && (t.kind == tComma || t.kind == tClose) && e.str.parens == 0 {
-		return func() { e.endBare(p) }
+		return action{do: runIt, run: func() { e.endBare(p) }}
 	}
 	return e.copy(n)
 }
