@@ -11,6 +11,7 @@ const (
 	maxHeld       = 64 << 10 // bytes read and neither committed nor dropped
 	maxDropped    = 4 << 10  // bytes of one edit that drops text around the JSON
 	lookBehind    = 16       // bytes before done that are kept
+	maxFindings   = 1000
 )
 
 // state is what stands before the next token.
@@ -61,7 +62,7 @@ type engine struct {
 	pos, done int
 	held      []change
 	out       []byte
-	edits     []Edit
+	log       editLog
 	findings  []Finding
 	err       *Error
 
@@ -89,7 +90,8 @@ type engine struct {
 	docs     []doc     // documents that have begun
 	open     []Open    // what was dropped because it had not ended
 	cut      bool      // the input broke off
-	doubts   []Finding // places that can be read in two ways
+	doubted  int       // places that can be read in two ways
+	doubts   []Finding // the first of them
 	flip     int       // the doubt to read in the other way; 0: none
 	deadline time.Time
 	steps    int
@@ -217,7 +219,7 @@ func (e *engine) flush(to int) {
 		e.out = append(e.out, e.in[e.done-e.base:c.from-e.base]...)
 		e.out = append(e.out, c.after...)
 		e.done = c.to
-		e.record(Edit{c.kind, c.from, e.text(c.from, c.to), c.after})
+		e.record(c)
 	}
 	e.held = e.held[:copy(e.held, e.held[n:])]
 	if to > e.done {
@@ -226,15 +228,17 @@ func (e *engine) flush(to int) {
 	}
 }
 
-func (e *engine) record(ed Edit) {
-	e.edits = append(e.edits, ed)
+func (e *engine) record(c change) {
+	e.log.add(c.kind, c.from, e.source(c.from, c.to), c.after)
 	if e.recorded++; e.o.MaxEdits > 0 && e.recorded > e.o.MaxEdits {
-		e.fail(ed.Offset, "more edits are needed than allowed", "raise MaxEdits")
+		e.fail(c.from, "more edits are needed than allowed", "raise MaxEdits")
 	}
 }
 
 func (e *engine) find(k Kind, at, n int, text string) {
-	e.findings = append(e.findings, Finding{k, at, n, text})
+	if len(e.findings) < maxFindings {
+		e.findings = append(e.findings, Finding{k, at, n, text})
+	}
 }
 
 // drop forgets what is held and drops the bytes from done to an offset.
@@ -246,10 +250,21 @@ func (e *engine) drop(k Kind, to int) {
 	}
 }
 
+// seen is how many findings and doubts there are.
+func (e *engine) seen() [3]int { return [3]int{e.doubted, len(e.doubts), len(e.findings)} }
+
+// unsee forgets those of a step that is made again.
+func (e *engine) unsee(n [3]int) {
+	e.doubted, e.doubts, e.findings = n[0], e.doubts[:n[1]], e.findings[:n[2]]
+}
+
 // doubt notes that a place can be read in two ways and reports whether the
 // second is wanted.
 func (e *engine) doubt(k Kind, at, n int, text string) (second bool) {
-	e.doubts = append(e.doubts, Finding{k, at, n, text})
+	e.doubted++
+	if len(e.doubts) < maxReadings {
+		e.doubts = append(e.doubts, Finding{k, at, n, text})
+	}
 	e.find(k, at, n, text)
-	return len(e.doubts) == e.flip
+	return e.doubted == e.flip
 }

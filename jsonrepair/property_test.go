@@ -49,13 +49,13 @@ func checkWhole(t *testing.T, data []byte, o Options) *Result {
 		return r
 	}
 	if err := Check(r.Text, 0); err != nil {
-		t.Fatalf("%q: the text is not JSON: %q\n%v\n%+v", data, r.Text, err, r.Edits)
+		t.Fatalf("%q: the text is not JSON: %q\n%v\n%+v", data, r.Text, err, slices.Collect(r.Edits()))
 	}
-	if got := Apply(data, r.Edits); !bytes.Equal(got, r.Text) {
-		t.Fatalf("%q: the edits give\n%s, the text is\n%s\n%+v", data, got, r.Text, r.Edits)
+	if got := Apply(data, r.Edits()); !bytes.Equal(got, r.Text) {
+		t.Fatalf("%q: the edits give\n%s, the text is\n%s\n%+v", data, got, r.Text, slices.Collect(r.Edits()))
 	}
 	if again := repair(r.Text, Options{}); again.Outcome != Valid || !bytes.Equal(again.Text, r.Text) {
-		t.Fatalf("%q: repaired to\n%s\nwhich is then repaired (%v) to\n%s\n%+v", data, r.Text, again.Outcome, again.Text, again.Edits)
+		t.Fatalf("%q: repaired to\n%s\nwhich is then repaired (%v) to\n%s\n%+v", data, r.Text, again.Outcome, again.Text, slices.Collect(again.Edits()))
 	}
 	if o.hold == 0 && Check(data, 0) == nil && !bytes.Equal(r.Text, data) {
 		t.Fatalf("valid %q became %q", data, r.Text)
@@ -81,6 +81,9 @@ func checkPieces(t *testing.T, data []byte, rng *rand.Rand) {
 			}
 			t.Fatalf("%q:\nwhole  %v …%q\npieces %v …%q\n%+v\n%+v", data, wantResult.Outcome, want[max(0, i-40):], r.Outcome, got[max(0, i-40):], wantEdits, edits)
 		}
+		if !slices.Equal(r.Findings, wantResult.Findings) || !slices.Equal(r.Open, wantResult.Open) {
+			t.Fatalf("%q:\nwhole  %v %v\npieces %v %v", data, wantResult.Findings, wantResult.Open, r.Findings, r.Open)
+		}
 		if len(edits) != len(wantEdits) {
 			t.Fatalf("%q:\nwhole  %+v\npieces %+v", data, wantEdits, edits)
 		}
@@ -96,8 +99,8 @@ func checkPieces(t *testing.T, data []byte, rng *rand.Rand) {
 func checkFast(t *testing.T, data []byte) {
 	t.Helper()
 	fast, slow := repair(data, Options{}), repair(data, Options{noFast: true})
-	if fast.Outcome != slow.Outcome || !bytes.Equal(fast.Text, slow.Text) || !slices.Equal(fast.Edits, slow.Edits) || !slices.Equal(fast.Findings, slow.Findings) || !slices.Equal(fast.Open, slow.Open) {
-		t.Fatalf("%q:\nfast %v %s\n%+v\n%+v\nslow %v %s\n%+v\n%+v", data, fast.Outcome, fast.Text, fast.Edits, fast.Open, slow.Outcome, slow.Text, slow.Edits, slow.Open)
+	if fast.Outcome != slow.Outcome || !bytes.Equal(fast.Text, slow.Text) || !slices.Equal(slices.Collect(fast.Edits()), slices.Collect(slow.Edits())) || !slices.Equal(fast.Findings, slow.Findings) || !slices.Equal(fast.Open, slow.Open) {
+		t.Fatalf("%q:\nfast %v %s\n%+v\n%+v\nslow %v %s\n%+v\n%+v", data, fast.Outcome, fast.Text, slices.Collect(fast.Edits()), fast.Open, slow.Outcome, slow.Text, slices.Collect(slow.Edits()), slow.Open)
 	}
 }
 
@@ -138,8 +141,8 @@ func TestValidThroughEngine(t *testing.T) {
 		data := jsontest.Document(uint64(seed), 0)
 		r := repair(data, Options{})
 		if r.Outcome != Valid || !bytes.Equal(r.Text, data) {
-			at := r.Edits[0].Offset
-			t.Fatalf("seed %d: %v: %q became %q\n%+v", seed, r.Outcome, data[max(0, at-80):min(at+80, len(data))], r.Text[max(0, at-80):min(at+80, len(r.Text))], r.Edits)
+			at := slices.Collect(r.Edits())[0].Offset
+			t.Fatalf("seed %d: %v: %q became %q\n%+v", seed, r.Outcome, data[max(0, at-80):min(at+80, len(data))], r.Text[max(0, at-80):min(at+80, len(r.Text))], slices.Collect(r.Edits()))
 		}
 		if seed%20 == 0 {
 			checkPieces(t, data, rand.New(rand.NewPCG(uint64(seed), 2)))
@@ -159,12 +162,12 @@ func TestPrefixes(t *testing.T) {
 				continue // a scalar that has hardly begun
 			}
 			if r.Outcome != Truncated && r.Outcome != Valid {
-				t.Fatalf("seed %d: %q is %v: %q\n%+v", seed, data[max(0, cut-100):cut], r.Outcome, r.Text[max(0, len(r.Text)-100):], r.Edits)
+				t.Fatalf("seed %d: %q is %v: %q\n%+v", seed, data[max(0, cut-100):cut], r.Outcome, r.Text[max(0, len(r.Text)-100):], slices.Collect(r.Edits()))
 			}
 			var part any
 			decode(t, r.Text, &part)
 			if r.Outcome == Truncated && !below(part, whole) {
-				t.Fatalf("seed %d: %q gives %q\n%+v", seed, data[max(0, cut-100):cut], r.Text[max(0, len(r.Text)-100):], r.Edits)
+				t.Fatalf("seed %d: %q gives %q\n%+v", seed, data[max(0, cut-100):cut], r.Text[max(0, len(r.Text)-100):], slices.Collect(r.Edits()))
 			}
 		}
 	}

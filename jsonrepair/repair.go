@@ -3,6 +3,7 @@ package jsonrepair
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -34,27 +35,28 @@ func repair(data []byte, o Options) *Result {
 				return
 			}
 		}
-		others = append(others, Reading{Text: other.Text, Why: why, Cost: cost(other.Edits)})
+		others = append(others, Reading{Text: other.Text, Why: why, Cost: cost(other.Edits())})
 		results = append(results, other)
 	}
-	if (mended(r.Edits) || r.Outcome == Truncated && closedOutside(data)) && laidOut(data) {
+	if (mended(r.Edits()) || r.Outcome == Truncated && closedOutside(data)) && laidOut(data) {
 		o := o
 		o.layout = true
 		consider(o, 0, "the indentation says which container a line belongs to")
-		if len(results) > 0 {
-			results[0].evident, results[0].layout = true, true
+		for _, other := range results {
+			other.evident, other.layout = true, true
 		}
 	}
 	for i := 0; i < len(doubts) && len(others) < maxReadings-1; i++ {
+		n := len(results)
 		consider(o, i+1, doubts[i].Text)
-		if n := len(results); n > 0 && doubts[i].Kind == DoubtfulBracket {
-			results[n-1].evident = true
+		if n < len(results) && doubts[i].Kind == DoubtfulBracket {
+			results[n].evident = true
 		}
 	}
 	if len(others) == 0 {
 		return r
 	}
-	all := append([]Reading{{Text: r.Text, Why: "each place by itself, as a stream reads it", Cost: cost(r.Edits)}}, others...)
+	all := append([]Reading{{Text: r.Text, Why: "each place by itself, as a stream reads it", Cost: cost(r.Edits())}}, others...)
 	results = append([]*Result{r}, results...)
 	best := 0
 	for i := range all {
@@ -73,7 +75,7 @@ func repair(data []byte, o Options) *Result {
 	slices.SortStableFunc(all[1:], func(a, b Reading) int { return cmp.Compare(a.Cost, b.Cost) })
 	r.Outcome, r.Readings = Ambiguous, all
 	if o.Strict {
-		r.Text, r.Values, r.Edits = nil, nil, nil
+		r.Text, r.Values, r.log = nil, nil, editLog{}
 	}
 	return r
 }
@@ -97,9 +99,9 @@ func failed(err *Error) *Result { return &Result{Outcome: Failed, Err: err} }
 const maxReadings = 4
 
 // cost is how many changes a reading needs, other than those around the JSON.
-func cost(edits []Edit) int {
+func cost(edits iter.Seq[Edit]) int {
 	n := 0
-	for _, ed := range edits {
+	for ed := range edits {
 		switch ed.Kind {
 		case Prose, Fence, Reasoning, Comment, SeveralValues, ByteOrderMark, SpecialSpace:
 		default:
@@ -110,8 +112,8 @@ func cost(edits []Edit) int {
 }
 
 // mended reports whether brackets had to be mended.
-func mended(edits []Edit) bool {
-	for _, ed := range edits {
+func mended(edits iter.Seq[Edit]) bool {
+	for ed := range edits {
 		switch ed.Kind {
 		case MissingOpener, MissingCloser, SurplusOpener, SurplusCloser, WrongCloser:
 			return true
@@ -128,7 +130,7 @@ func (e *engine) result() *Result {
 	if e.err != nil {
 		return &Result{Outcome: Failed, Err: e.err, Findings: e.findings}
 	}
-	r := &Result{Outcome: Repaired, Text: e.out, Edits: e.edits, Findings: e.findings}
+	r := &Result{Outcome: Repaired, Text: e.out, data: e.in, log: e.log, Findings: e.findings}
 	if e.cut {
 		r.Outcome = Truncated
 		r.Open = e.open
@@ -144,8 +146,7 @@ func (e *engine) several(r *Result) {
 	keep := make([]bool, len(e.docs))
 	kept := 0
 	for i, d := range e.docs {
-		if v := bytes.Join(bytes.Fields(e.out[d.from:d.to]), nil); len(v) > 2 {
-			keep[i] = true
+		if keep[i] = !empty(e.out[d.from:d.to]); keep[i] {
 			kept++
 		}
 	}
@@ -155,79 +156,101 @@ func (e *engine) several(r *Result) {
 		}
 		kept = len(keep)
 	}
-	first := -1
-	var edits []Edit
-	next := 0 // of e.edits
-	for i, d := range e.docs {
-		end := len(e.edits)
-		if i+1 < len(e.docs) {
-			end = next
-			for e.edits[end].Kind != SeveralValues || e.edits[end].Offset < d.end {
-				end++
-			}
-		}
-		own := e.edits[next:end]
-		if i == 0 {
-			n := before(own, d.start)
-			edits, own = append(edits, own[:n]...), own[n:]
-		}
-		tail := len(own)
-		for tail > 0 && own[tail-1].Offset >= d.end && own[tail-1].Before != "" {
-			tail--
-		}
-		own, behind := own[:tail], own[tail:]
-		switch {
-		case !keep[i]:
-			edits = append(edits, Edit{Placeholder, d.start, string(e.source(d.start, d.end)), ""})
-		default:
-			if first < 0 {
-				first = i
-				if kept > 1 {
-					edits = append(edits, Edit{SeveralValues, d.start, "", "["})
-				}
-			}
-			edits = append(edits, own...)
-			r.Values = append(r.Values, e.out[d.from:d.to:d.to])
-		}
-		next = end
-		if i+1 < len(e.docs) {
-			edits = append(edits, behind...)
-			sep := e.edits[end]
-			next++
-			sep.After = ""
-			if keep[i+1] && first >= 0 {
-				sep.After = ","
-			}
-			edits = append(edits, sep)
-			continue
-		}
-		if kept > 1 {
-			edits = append(edits, Edit{SeveralValues, d.end, "", "]"})
-		}
-		edits = append(edits, behind...)
+	m := merger{e: e, keep: keep, kept: kept}
+	m.begin(0)
+	for ed := range e.log.all(e.in) {
+		m.edit(ed)
 	}
-	r.Text, r.Edits = Apply(e.in, edits), edits
-	if kept == 1 {
-		r.Values = nil
+	m.end()
+	r.Text, r.log = Apply(e.in, m.log.all(e.in)), m.log
+	if kept > 1 {
+		for i, d := range e.docs {
+			if keep[i] {
+				r.Values = append(r.Values, e.out[d.from:d.to:d.to])
+			}
+		}
 	}
 }
 
-// before returns how many edits lie before an offset.
-func before(edits []Edit, at int) int {
-	n := 0
-	for n < len(edits) && edits[n].Offset+len(edits[n].Before) <= at && edits[n].Offset < at {
-		n++
-	}
-	return n
+// empty reports whether a JSON text is an empty object, array or string.
+func empty(text []byte) bool {
+	return len(text) < 2 || len(bytes.TrimSpace(text[1:len(text)-1])) == 0
 }
+
+// merger makes the edits of an array of documents out of those of the documents.
+type merger struct {
+	e      *engine
+	keep   []bool
+	kept   int
+	log    editLog
+	i      int  // the document
+	begun  bool // its own edits have begun
+	some   bool // a document that is kept has begun
+	closed bool
+}
+
+func (m *merger) add(k Kind, at int, before []byte, after string) { m.log.add(k, at, before, after) }
+
+// begin notes that the edits of a document come next.
+func (m *merger) begin(i int) { m.i, m.begun = i, false }
+
+// start puts what stands before a document.
+func (m *merger) start() {
+	if m.begun {
+		return
+	}
+	m.begun = true
+	d := m.e.docs[m.i]
+	switch {
+	case !m.keep[m.i]:
+		m.add(Placeholder, d.start, m.e.source(d.start, d.end), "")
+	case !m.some:
+		m.some = true
+		if m.kept > 1 {
+			m.add(SeveralValues, d.start, nil, "[")
+		}
+	}
+}
+
+// stop puts what stands behind the last document.
+func (m *merger) stop() {
+	m.start()
+	if m.kept > 1 && m.i == len(m.e.docs)-1 && !m.closed {
+		m.closed = true
+		m.add(SeveralValues, m.e.docs[m.i].end, nil, "]")
+	}
+}
+
+func (m *merger) edit(ed Edit) {
+	d := m.e.docs[m.i]
+	switch {
+	case !m.begun && ed.Offset < d.start:
+	case ed.Offset >= d.end && ed.Kind == SeveralValues:
+		m.start()
+		ed.After = ""
+		if m.keep[m.i+1] && m.some {
+			ed.After = ","
+		}
+		m.begin(m.i + 1)
+	case ed.Offset >= d.end && ed.Before != "":
+		m.stop()
+	default:
+		if m.start(); !m.keep[m.i] {
+			return
+		}
+	}
+	m.add(ed.Kind, ed.Offset, []byte(ed.Before), ed.After)
+}
+
+func (m *merger) end() { m.stop() }
 
 func (e *engine) source(from, to int) []byte { return e.in[from-e.base : to-e.base] }
 
 // Apply returns data with edits applied, which must be in order and must fit it.
-func Apply(data []byte, edits []Edit) []byte {
+func Apply(data []byte, edits iter.Seq[Edit]) []byte {
 	var out []byte
 	at := 0
-	for _, ed := range edits {
+	for ed := range edits {
 		out = append(out, data[at:ed.Offset]...)
 		out = append(out, ed.After...)
 		at = ed.Offset + len(ed.Before)

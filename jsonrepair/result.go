@@ -2,6 +2,7 @@ package jsonrepair
 
 import (
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -63,9 +64,7 @@ type Result struct {
 	// Text is strict JSON, the input itself where the outcome is Valid. It is nil
 	// for Failed, and for Ambiguous under Options.Strict.
 	Text []byte
-	// Edits, applied to the input in order, give Text. See [Apply].
-	Edits []Edit
-	// Findings are places that were seen and left as they are.
+	// Findings are places that were seen and left as they are, the first 1,000.
 	Findings []Finding
 	// Open names what had not ended where a truncated document broke off, the
 	// outermost first.
@@ -78,9 +77,17 @@ type Result struct {
 	// Err says why the outcome is Failed.
 	Err *Error
 
+	data    []byte
+	log     editLog
 	layout  bool // read with the indentation for evidence
 	evident bool // fewer edits speak for it
 }
+
+// Edits returns the changes that make Text of the input, in order. See [Apply].
+func (r *Result) Edits() iter.Seq[Edit] { return r.log.all(r.data) }
+
+// EditCount is how many changes there are.
+func (r *Result) EditCount() int { return r.log.n }
 
 // Edit is a change of the input: Before, at Offset, was replaced by After.
 // Either may be empty.

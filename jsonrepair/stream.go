@@ -1,5 +1,7 @@
 package jsonrepair
 
+import "slices"
+
 // Stream repairs a document that arrives in pieces. What it commits is final:
 // joined, it is the text that [Repair] would give, and at every moment it is the
 // beginning of a JSON text. Several documents are committed one after another, a
@@ -11,7 +13,11 @@ type Stream struct {
 }
 
 // NewStream returns a stream without input.
-func NewStream(o Options) *Stream { return &Stream{e: newEngine(o)} }
+func NewStream(o Options) *Stream {
+	s := &Stream{e: newEngine(o)}
+	s.e.log.full = true
+	return s
+}
 
 // Write takes the next piece of the input. It returns an [*Error] once a limit
 // has been reached, and nothing else.
@@ -57,19 +63,25 @@ func (s *Stream) Committed() []byte {
 
 // Edits returns the edits made since it was called last.
 func (s *Stream) Edits() []Edit {
-	edits := s.e.edits
-	s.e.edits = nil
+	l := &s.e.log
+	edits := slices.AppendSeq(make([]Edit, 0, l.n), l.all(nil))
+	l.drain()
 	return edits
 }
 
 // Close ends the input. The result is that of [Repair] for the whole input, but
-// its text and edits are those that have not been taken yet, and several documents
-// stay as they are.
+// without text and edits: [Stream.Committed] and [Stream.Edits] give what has not
+// been taken of them. Several documents stay as they are. Of an ambiguous document
+// there are no readings: the one is committed that takes each place by itself.
 func (s *Stream) Close() *Result {
 	if s.result == nil {
 		s.e.eof = true
 		s.e.run()
 		s.result = s.e.result()
+		s.result.Text, s.result.log = nil, editLog{}
+		if s.e.doubted > 0 && s.result.Outcome != Failed {
+			s.result.Outcome = Ambiguous
+		}
 	}
 	return s.result
 }

@@ -227,10 +227,11 @@ func (e *engine) stepString() bool {
 		return false
 	}
 	e.look(e.pos)
-	doubts, findings, held := len(e.doubts), len(e.findings), len(e.held)
+	seen, held := e.seen(), len(e.held)
 	act := e.stringByte(e.pos)
 	if e.starved {
-		e.doubts, e.findings, e.held = e.doubts[:doubts], e.findings[:findings], e.held[:held]
+		e.unsee(seen)
+		e.held = e.held[:held]
 		return false
 	}
 	e.act(&act)

@@ -14,10 +14,17 @@ func (e *engine) step() bool {
 	case inProse:
 		return e.stepProse()
 	}
+	seen := e.seen()
+	ok := false
 	if e.state == rootStart {
-		return e.stepRoot()
+		ok = e.stepRoot()
+	} else {
+		ok = e.stepToken()
 	}
-	return e.stepToken()
+	if !ok && e.starved {
+		e.unsee(seen)
+	}
+	return ok
 }
 
 func (e *engine) stepToken() bool {
