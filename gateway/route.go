@@ -30,6 +30,7 @@ func (g *Gateway) table() map[string]route {
 		"/v1/completions":      {post: g.completions, promptParam: "prompt"},
 		"/v1/chat/completions": {post: g.chatCompletions, promptParam: "messages"},
 		"/infill":              {post: g.infill, promptParam: "input_prefix"},
+		"/unfray/v1/repair":    {post: g.repair(), promptParam: "text"},
 		"/v1/models":           {get: g.listModels},
 		"/v1/models/":          {get: g.getModel},
 		"/healthz":             {get: g.healthz},

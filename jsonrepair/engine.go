@@ -19,6 +19,7 @@ type state uint8
 
 const (
 	rootStart state = iota // nothing
+	rootValue              // nothing, and a document begins that is a scalar
 	rootAfter              // a document
 	objStart               // {
 	objKey                 // a key, which is held

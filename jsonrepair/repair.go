@@ -189,7 +189,11 @@ type merger struct {
 	closed bool
 }
 
-func (m *merger) add(k Kind, at int, before []byte, after string) { m.log.add(k, at, before, after) }
+func (m *merger) add(k Kind, at int, before []byte, after string) {
+	if len(before) > 0 || after != "" {
+		m.log.add(k, at, before, after)
+	}
+}
 
 // begin notes that the edits of a document come next.
 func (m *merger) begin(i int) { m.i, m.begun = i, false }
@@ -280,7 +284,13 @@ func suspicions(data []byte) []Finding {
 		case c == '$':
 			e.str.math = !e.str.math
 		case c == '\\':
-			if d := data[i+1]; d == 'b' || d == 'f' || d == 'n' || d == 'r' || d == 't' {
+			if d := data[i+1]; d == 'u' {
+				e.pos = i
+				a := e.unicodeEscape(i)
+				e.act(&a)
+				i = e.pos - 1
+				continue
+			} else if d == 'b' || d == 'f' || d == 'n' || d == 'r' || d == 't' {
 				e.pos = i
 				a := e.suspicious(i, d)
 				e.act(&a)

@@ -41,7 +41,7 @@ func (e *engine) stepRoot() bool {
 	case t.kind == tQuote && e.scalarString(p, t):
 		begin = func() { e.begin(p); e.beginString(p, t, roleRoot) }
 	case (t.kind == tWord || c == '.' && t.kind != tEllipsis) && e.scalarWord(p):
-		begin = func() { e.begin(p); e.endRoot(e.word()) }
+		begin = func() { e.begin(p); e.state = rootValue }
 	case t.kind == tOpen && e.tuple(p):
 		begin = func() { e.begin(p); e.open1(p, t, tuple) }
 	case t.kind == tOpen && e.parenthesized(p+t.n):
@@ -59,13 +59,6 @@ func (e *engine) stepRoot() bool {
 	}
 	begin()
 	return true
-}
-
-// endRoot ends a document that is a scalar.
-func (e *engine) endRoot(bool) {
-	if e.mode == tokens && e.stack.n == 0 {
-		e.endDocument(e.valueEnd)
-	}
 }
 
 // implicit begins an object that has no brace.
@@ -368,7 +361,7 @@ func (e *engine) plausible(p int, t token) bool {
 			break
 		}
 	}
-	lineStart = lineStart || e.before(p) == '('
+	lineStart = lineStart || e.before(p) == '(' || e.before(p) == '>'
 	if t.frame == tuple {
 		return lineStart && e.tuple(p)
 	}
@@ -483,7 +476,11 @@ func (e *engine) cutOff(end int) {
 	case e.comma >= 0:
 		e.drop(Cut, end)
 	}
-	e.closeAll(Cut)
+	if e.cut {
+		e.closeAll(Cut)
+	} else {
+		e.closeAll(MissingCloser)
+	}
 	e.flush(end)
 }
 

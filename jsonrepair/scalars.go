@@ -122,6 +122,9 @@ func (e *engine) endScalar(p int) {
 	e.pos = p
 	e.flush(p)
 	e.endValue(e.after(), p)
+	if e.stack.n == 0 {
+		e.endDocument(p)
+	}
 }
 
 func (e *engine) literal(p, r int, word, after string) {

@@ -220,11 +220,15 @@ func (e *engine) stepString() bool {
 		}
 	}
 	if i == len(b) {
-		if e.eof {
+		switch {
+		case !e.eof:
+			return false
+		case e.str.quote == noQuote && e.stack.n == e.implied && e.str.role != roleKey:
+			e.endBare(e.pos) // it ends where the text does
+		default:
 			e.cutString(e.pos)
-			return true
 		}
-		return false
+		return true
 	}
 	e.look(e.pos)
 	seen, held := e.seen(), len(e.held)

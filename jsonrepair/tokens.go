@@ -488,6 +488,9 @@ func (e *engine) dropComma(k Kind) {
 	if e.comma < 0 {
 		return
 	}
+	if e.in[e.comma-e.base] == ':' {
+		k = SurplusColon
+	}
 	for i := range e.held {
 		if c := &e.held[i]; c.from == e.comma && c.to > c.from {
 			c.kind, c.after = k, ""

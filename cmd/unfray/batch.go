@@ -132,14 +132,20 @@ func (c *completeFlags) completeOne(ctx context.Context, model *unfray.Model, p 
 // progress shows a bar on a terminal. It returns a function that advances the
 // bar by one and one that ends it.
 func progress(ctx context.Context, w io.Writer, total int) (advance, done func()) {
+	by, done := progressBar(ctx, w, int64(total), decor.CountersNoUnit("%d of %d prompts "))
+	return func() { by(1) }, done
+}
+
+// progressBar is progress with counters of any unit.
+func progressBar(ctx context.Context, w io.Writer, total int64, counters decor.Decorator) (advance func(n int), done func()) {
 	if !isTerminal(w) {
-		return func() {}, func() {}
+		return func(int) {}, func() {}
 	}
 	p := mpb.NewWithContext(ctx, mpb.WithOutput(w))
-	bar := p.AddBar(int64(total),
-		mpb.PrependDecorators(decor.CountersNoUnit("%d of %d prompts ")),
+	bar := p.AddBar(total,
+		mpb.PrependDecorators(counters),
 		mpb.AppendDecorators(decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO), "done")))
-	return bar.Increment, func() {
+	return bar.IncrBy, func() {
 		bar.Abort(false)
 		p.Wait()
 	}

@@ -96,12 +96,13 @@ continuation can happen.`,
 		Example: `  unfray complete 'The capital of France is Par' --compare
   unfray boundary 'const userNa'
   unfray lint prompts/*.txt
+  unfray repair answer.json
   unfray serve --listen 127.0.0.1:8080`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		newComplete(), newTokenize(), newDetokenize(), newBoundary(), newLint(),
+		newComplete(), newTokenize(), newDetokenize(), newBoundary(), newLint(), newRepair(),
 		newEval(), newServe(), newDemo(), newVersion(),
 	)
 	return root
