@@ -178,11 +178,26 @@ func fromGGUFPieces(f *gguf.File) (*Tokenizer, error) {
 	if len(scores) != v.Len() {
 		return nil, fmt.Errorf("tokenizer: %d scores for %d tokens", len(scores), v.Len())
 	}
-	m, err := newBPE(bpe.Config{Vocab: v, Scores: scores, Chars: true, ByteFallback: true, Unknown: v.Specials().Unknown})
+	texts, err := f.Strings("tokenizer.ggml.tokens")
+	if err != nil {
+		return nil, err
+	}
+	m, err := newBPE(bpe.Config{
+		Vocab: v, Scores: scores, Chars: true, ByteFallback: true, Unknown: v.Specials().Unknown,
+		// Merging goes on in text without spaces, only ▁: there, no token that is
+		// spelt with a space is found.
+		Added: func(id vocab.ID) bool { return bytes.IndexByte(texts.At(int(id)), ' ') >= 0 },
+	})
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	t := &Tokenizer{vocab: v, split: m.Breaks(), model: m, kind: kindPieces}
+	// A ▁ in the text is a space from then on, but not yet where user-defined
+	// tokens are looked for.
+	norm, err := normalize.New([]normalize.Step{{Type: "Replace", Pattern: metaSpace, Content: " "}})
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokenizer{vocab: v, norm: norm, split: m.Breaks(), model: m, kind: kindPieces}
 	prefix, err := f.Bool("tokenizer.ggml.add_space_prefix")
 	if errors.Is(err, gguf.ErrNoKey) {
 		prefix, err = true, nil

@@ -356,7 +356,7 @@ func TestOraclePieces(t *testing.T) {
 		tok, lv := openPieces(t, append(piecePairs(texts, scores, types), gguftest.Pair{Key: "tokenizer.ggml.add_space_prefix", Value: false}))
 		compare(t, tok, lv, string(languages(t)))
 		for range 2000 {
-			if text := randomText(rng, hard, 20); comparable(text) {
+			if text := randomText(rng, append(hard, "▁"), 20); comparable(text) {
 				compare(t, tok, lv, text)
 			}
 		}
@@ -381,7 +381,7 @@ func TestOraclePieces(t *testing.T) {
 		add("<x>", 4, 0)
 		tok, lv := openPieces(t, piecePairs(texts, scores, types))
 		for range 200 {
-			compare(t, tok, lv, randomText(rng, []string{"a", "b", " ", "aaaa", "ab ab ab ", "é", "<x>", "<s>", "x"}, 30))
+			compare(t, tok, lv, randomText(rng, []string{"a", "b", " ", "aaaa", "ab ab ab ", "é", "<x>", "<s>", "x", "▁", "▁a"}, 30))
 		}
 	}
 }
