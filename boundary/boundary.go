@@ -66,6 +66,9 @@ type Branch struct {
 	// says that both stand in one pretoken.
 	last   vocab.ID
 	joined bool
+	// plain says that another branch of the same Path and Rest has all that goes
+	// on with a user-defined token.
+	plain bool
 }
 
 // Joins reports whether the tokenizer may leave a token beside the end of Path,

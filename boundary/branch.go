@@ -49,6 +49,16 @@ func (a *analysis) branches(fixed, at int) []Branch {
 		}
 		list = a.addEnd(list, fixed, i)
 	}
+	for i := range list {
+		if !list[i].Added {
+			continue
+		}
+		for j := range list {
+			if o := &list[j]; !o.Added && bytes.Equal(o.Rest, list[i].Rest) && slices.Equal(o.Path, list[i].Path) {
+				o.plain = true
+			}
+		}
+	}
 	return list
 }
 

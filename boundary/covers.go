@@ -100,8 +100,8 @@ func (r *Report) IsCover(path []vocab.ID) bool {
 // cover of its Path. The branch is one of the report's.
 func (r *Report) Follows(b *Branch, id vocab.ID) bool {
 	a := r.a
-	if b.Added {
-		return a.v.Kind(id) == vocab.UserDefined
+	if defined := a.v.Kind(id) == vocab.UserDefined; b.Added || defined && b.plain {
+		return defined && b.Added
 	}
 	for _, w := range b.ways {
 		if a.joins(&a.readings[w.reading], w.p, b.last, id) {

@@ -16,6 +16,7 @@ import (
 	"github.com/unfray/unfray/boundary"
 	"github.com/unfray/unfray/internal/gguf/gguftest"
 	"github.com/unfray/unfray/tokenizer"
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 	"github.com/unfray/unfray/vocab"
 )
 
@@ -144,6 +145,46 @@ func families() []family {
 		known := slices.DeleteFunc(slices.Clone(alphabet), func(a string) bool { return !utf8.ValidString(a) })
 		return openJSON(t, object{"model": metaBPE(known, randomPairs(r, known, 10)), "normalizer": metaNormalizer})
 	}
+	// pieces is SentencePiece BPE as llama.cpp has it, either with a space before
+	// the text, as in Llama 2, or with runs of spaces as user-defined tokens, as
+	// in Gemma: they are found before a ▁ in the text becomes a space. No other
+	// token has such a run: only a text with ▁ would take it, and the bytes that
+	// it stands for would not.
+	pieces := func(t testing.TB, r *rand.Rand, alphabet []string) *tokenizer.Tokenizer {
+		texts, scores, types := []string{"<unk>", "<s>", "</s>"}, []float32{0, 0, 0}, []int32{2, 3, 3}
+		seen := map[string]bool{}
+		add := func(s string, score float32, kind int32) {
+			if !seen[s] {
+				seen[s] = true
+				texts, scores, types = append(texts, s), append(scores, score), append(types, kind)
+			}
+		}
+		for b := range 256 {
+			add(fmt.Sprintf("<0x%02X>", b), 0, 6)
+		}
+		prefix := r.IntN(2) == 0
+		if !prefix {
+			add("  ", 0, 4)
+			add("a  ", 0, 4)
+			add("aa", -float32(r.IntN(40)), 4) // merging could make it, too
+		}
+		known := slices.DeleteFunc(slices.Clone(alphabet), func(a string) bool { return !utf8.ValidString(a) })
+		for _, a := range known {
+			add(strings.ReplaceAll(a, " ", "▁"), 0, 1)
+		}
+		for _, m := range randomPairs(r, known, 8) {
+			if text := strings.ReplaceAll(m[0]+m[1], " ", "▁"); prefix || !strings.Contains(text, "▁▁") {
+				add(text, -float32(r.IntN(40)), 1)
+			}
+		}
+		return tokenizertest.Open(t, gguftest.Build([]gguftest.Pair{
+			{Key: "tokenizer.ggml.model", Value: "llama"},
+			{Key: "tokenizer.ggml.tokens", Value: texts},
+			{Key: "tokenizer.ggml.scores", Value: scores},
+			{Key: "tokenizer.ggml.token_type", Value: types},
+			{Key: "tokenizer.ggml.add_space_prefix", Value: prefix},
+		}...))
+	}
 	unigram := func(fallback bool) func(t testing.TB, r *rand.Rand, alphabet []string) *tokenizer.Tokenizer {
 		return func(t testing.TB, r *rand.Rand, alphabet []string) *tokenizer.Tokenizer {
 			return openJSON(t, object{"model": unigramModel(r, alphabet, fallback), "pre_tokenizer": object{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": r.IntN(2) == 0}})
@@ -196,6 +237,8 @@ func families() []family {
 		{"composed added tokens", []string{"a", "\u0301", "<", " "}, nil, flagged(object{"normalized": true}, object{"type": "NFC"}, "a", "<"), 100, false},
 		{"SentencePiece BPE", []string{"a", "b", " ", "é"}, nil, meta, 3, true},
 		{"SentencePiece BPE halves", []string{"a", " ", "\xc3", "\xa9", "é", "\xe2\x98"}, nil, meta, 3, false},
+		{"SentencePiece BPE of GGUF", []string{"a", "b", " ", "▁"}, nil, pieces, 5, false},
+		{"SentencePiece BPE of GGUF halves", []string{"a", " ", "\xe2\x96", "\x81", "▁"}, nil, pieces, 15, false},
 		{"Unigram", []string{"a", "b", " ", "c"}, nil, unigram(false), 3, true},
 		{"Unigram fallback", []string{"a", " ", "é", "\xc3", "\xa9"}, nil, unigram(true), 5, false},
 		{"WordPiece", []string{"a", "b", " ", "."}, nil, func(t testing.TB, r *rand.Rand, alphabet []string) *tokenizer.Tokenizer {

@@ -44,7 +44,15 @@ func (a *analysis) countHeads(b *Branch) (int, bool) {
 		return 0, false
 	}
 	t.once.Do(func() { t.before = newAnalysis(a.t).countBefore() })
-	return int(t.before[r.Hi] - t.before[r.Lo]), true
+	n := int(t.before[r.Hi] - t.before[r.Lo])
+	if b.plain {
+		for i, id := range a.v.Sorted(r) {
+			if a.v.Kind(id) == vocab.UserDefined {
+				n -= int(t.before[r.Lo+i+1] - t.before[r.Lo+i])
+			}
+		}
+	}
+	return n, true
 }
 
 // newAnalysis is of an empty text.
