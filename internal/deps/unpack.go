@@ -88,15 +88,26 @@ func libComplete(dir string) bool {
 	return true
 }
 
-// modelComplete reports whether the model is there, by its size: a file reaches its path only after its hash was
-// checked.
-func modelComplete(path string, pin wheelPin) bool {
+// modelComplete reports whether the model is there.
+func modelComplete(path string, pin wheelPin) bool { return sizedFile(path, pin.fileBytes) }
+
+// sizedFile reports whether a file is there, by its size: one reaches its path only after its hash was checked.
+func sizedFile(path string, size int64) bool {
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Size() == pin.fileBytes
+	return err == nil && info.Mode().IsRegular() && info.Size() == size
 }
 
 // unzipMember writes one file of a zip archive to path.
 func unzipMember(archive, member, path string) error {
+	w, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(copyMember(w, archive, member), w.Close())
+}
+
+// copyMember copies one file of a zip archive to w.
+func copyMember(w io.Writer, archive, member string) error {
 	zr, err := zip.OpenReader(archive)
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(archive), err)
@@ -107,7 +118,8 @@ func unzipMember(archive, member, path string) error {
 		return fmt.Errorf("%s: %w", filepath.Base(archive), err)
 	}
 	defer r.Close()
-	return writeFile(path, r)
+	_, err = io.Copy(w, r)
+	return err
 }
 
 func writeFile(path string, r io.Reader) error {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -15,21 +16,27 @@ import (
 	"github.com/unfray/unfray/internal/deps"
 )
 
-const usage = `usage: go run ./internal/deps/fetch [-no-engine] [-clients testdata/clients] [-vocabs] [-references testdata/reference] [-env]
+const usage = `usage: go run ./internal/deps/fetch [-no-engine] [-clients testdata/clients] [-vocabs] [-references testdata/reference] [-gemma [-accept-gemma-terms]] [-env]
 
 Environment: %s (cache folder), %s (own GGUF file), %s (own llama.cpp libraries).
 `
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	var person io.Reader // nil: nobody is there to answer
+	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		person = os.Stdin
+	}
+	os.Exit(run(os.Args[1:], person, os.Stdout, os.Stderr))
 }
 
-func run(args []string, stdout, stderr io.Writer) int {
+func run(args []string, person io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("fetch", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	clients := flags.String("clients", "", "also install the OpenAI clients whose lock files lie in this `folder`")
 	vocabs := flags.Bool("vocabs", false, "also fetch the vocabularies that the tests compare with their references, and make the corpora (about 300 MB to fetch, 170 MB kept)")
 	references := flags.String("references", "", "also install the reference tokenizers whose lock file lies in this `folder`")
+	gemma := flags.Bool("gemma", false, "also fetch Gemma 3 270M as a second model (about 240 MB), once its terms of use are accepted")
+	accept := flags.Bool("accept-gemma-terms", false, "accept the terms that -gemma shows; otherwise they are asked for where there is a terminal")
 	noEngine := flags.Bool("no-engine", false, "leave out the llama.cpp libraries: the default build needs none")
 	env := flags.Bool("env", false, "print the test settings as shell assignments on standard output, and on standard error only what is fetched")
 	flags.Usage = func() {
@@ -47,7 +54,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := fetch(ctx, options{*clients, *references, *vocabs, !*noEngine, *env}, stdout, stderr); err != nil {
+	o := options{
+		clients: *clients, references: *references, vocabs: *vocabs, gemma: *gemma, engine: !*noEngine, env: *env,
+		accept: func(terms string) error { return acceptGemma(ctx, terms, *accept, person, stderr) },
+	}
+	if err := fetch(ctx, o, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
@@ -59,8 +70,11 @@ type options struct {
 	clients    string // folder of lock files, or ""
 	references string // folder of the lock file, or ""
 	vocabs     bool
+	gemma      bool
 	engine     bool
 	env        bool
+
+	accept func(terms string) error // asks for consent to the terms of Gemma, which lie in a file
 }
 
 func fetch(ctx context.Context, o options, stdout, stderr io.Writer) error {
@@ -103,6 +117,13 @@ func fetch(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		}
 		settings = append(settings, [2]string{"UNFRAY_TEST_REFERENCES", dir})
 	}
+	if o.gemma {
+		path, err := f.Gemma(ctx, o.accept)
+		if err != nil {
+			return err
+		}
+		settings = append(settings, [2]string{"UNFRAY_TEST_GEMMA", path})
+	}
 	if o.env {
 		for _, s := range settings {
 			fmt.Fprintf(stdout, "export %s='%s'\n", s[0], strings.ReplaceAll(s[1], "'", `'\''`))
@@ -112,4 +133,37 @@ func fetch(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		return deps.CheckLibffi()
 	}
 	return nil
+}
+
+// acceptGemma shows where the terms of use of Gemma are and returns an error unless they are accepted: beforehand, or
+// by the answer of a person, if there is one.
+func acceptGemma(ctx context.Context, terms string, accepted bool, person io.Reader, stderr io.Writer) error {
+	fmt.Fprintf(stderr, `
+Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms
+(a copy: %s).
+They bind whoever uses the model, forbid some uses (ai.google.dev/gemma/prohibited_use_policy), and say what must go
+with it when it is passed on.
+
+`, terms)
+	if accepted {
+		fmt.Fprintln(stderr, "The terms were accepted with the request.")
+		return nil
+	}
+	if person != nil {
+		fmt.Fprint(stderr, "Accept them and fetch the model (about 240 MB)? [y/N] ")
+		answer := make(chan string, 1)
+		go func() { // it ends with the process at the latest
+			line, _ := bufio.NewReader(person).ReadString('\n') // no answer is none
+			answer <- strings.ToLower(strings.TrimSpace(line))
+		}()
+		select {
+		case a := <-answer:
+			if a == "y" || a == "yes" {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return errors.New("the terms were not accepted, and Gemma was not fetched: `make gemma ACCEPT=yes` accepts them")
 }

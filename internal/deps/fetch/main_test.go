@@ -3,6 +3,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,9 +39,47 @@ func TestRun(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var stdout, stderr strings.Builder
-		status := run(strings.Fields(tt.args), &stdout, &stderr)
+		status := run(strings.Fields(tt.args), nil, &stdout, &stderr)
 		if status != tt.status || stdout.String() != tt.stdout || !strings.Contains(stderr.String(), tt.stderr) {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", tt.args, status, stdout.String(), stderr.String())
 		}
+	}
+}
+
+func TestAcceptGemma(t *testing.T) {
+	tests := []struct {
+		name     string
+		accepted bool
+		person   io.Reader
+		want     bool
+	}{
+		{"beforehand", true, nil, true},
+		{"nobody to ask", false, nil, false},
+		{"yes", false, strings.NewReader("Yes\n"), true},
+		{"y without a line's end", false, strings.NewReader("y"), true},
+		{"no", false, strings.NewReader("n\nyes\n"), false},
+		{"return", false, strings.NewReader("\n"), false},
+		{"yes and more", false, strings.NewReader("yes if I must\n"), false},
+		{"end of input", false, strings.NewReader(""), false},
+	}
+	for _, tt := range tests {
+		var stderr strings.Builder
+		err := acceptGemma(t.Context(), "/cache/terms.html", tt.accepted, tt.person, &stderr)
+		if (err == nil) != tt.want {
+			t.Errorf("%s: error %v", tt.name, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "make gemma ACCEPT=yes") {
+			t.Errorf("%s: error %q does not say what to do", tt.name, err)
+		}
+		if !strings.Contains(stderr.String(), "Gemma Terms of Use") || !strings.Contains(stderr.String(), "/cache/terms.html") {
+			t.Errorf("%s: shown: %q", tt.name, stderr.String())
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	silent, w := io.Pipe()
+	defer w.Close()
+	if err := acceptGemma(ctx, "", false, silent, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted at the question: error %v", err)
 	}
 }
