@@ -84,7 +84,6 @@ type engine struct {
 	calls    int       // parentheses whose openers were dropped
 	closed   bool      // the last value was an object
 	equals   bool      // a member had = for its colon
-	colons   bool      // a colon was missing
 	implied  int       // 1: the outermost container has no brace and needs none
 	keyStart int       // offset of the held key
 	prose    int       // where the text that is being dropped begins
@@ -106,9 +105,8 @@ const none = -1
 
 // doc is a document of the input.
 type doc struct {
-	start, end int  // offsets
-	from, to   int  // of what was committed, over all
-	glued      bool // nothing but separators stand before it
+	start, end int // offsets
+	from, to   int // of what was committed, over all
 }
 
 func newEngine(o Options) *engine {
@@ -163,8 +161,9 @@ func (e *engine) peek(p int) (byte, bool) {
 	return 0, false
 }
 
-// atEnd reports whether p is the end of the input, which is known to be that.
-func (e *engine) atEnd(p int) bool { return e.eof && p >= e.end() }
+// atEnd reports whether p is the end of the input, which is known to be that, and
+// in view.
+func (e *engine) atEnd(p int) bool { return e.eof && p >= e.end() && p < e.limit }
 
 // before returns the byte before p, or 0.
 func (e *engine) before(p int) byte {

@@ -93,7 +93,7 @@ func unit(raw []byte) (r rune) {
 		case c <= '9':
 			c -= '0'
 		default:
-			c = c | 0x20 - 'a' + 10
+			c = (c | 0x20) - 'a' + 10
 		}
 		r = r<<4 | rune(c)
 	}

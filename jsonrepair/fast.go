@@ -64,7 +64,9 @@ func (e *engine) fast() bool {
 			if next, j = s.member(c, j); j < 0 {
 				break
 			}
-			c, j = skipSpace(s.b, j)
+			if c, j = skipSpace(s.b, j); j-i > e.window/2 {
+				break
+			}
 		} else if !s.element(c, j) {
 			break
 		}

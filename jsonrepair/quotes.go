@@ -231,7 +231,10 @@ func (e *engine) ends(p, n int) bool {
 	r := e.skip(at)
 	c, ok := e.peek(r)
 	if !ok {
-		return !e.atEnd(r) || !e.opening(p, n)
+		if e.atEnd(r) {
+			return !e.opening(p, n)
+		}
+		return e.undecided(p, n)
 	}
 	t := e.classify(r)
 	if t.kind == tClose && t.frame == tuple && e.calls == 0 && (e.stack.n == 0 || e.stack.at(0) != tuple) {
@@ -265,6 +268,13 @@ func (e *engine) ends(p, n int) bool {
 		return e.endsBeforeQuote(p, n, r, t)
 	}
 	return e.endsBeforeWord(p, n, r)
+}
+
+// undecided notes that the window ended before it was clear what the mark at p is.
+// It ends the string, as it does in JSON.
+func (e *engine) undecided(p, n int) bool {
+	e.find(UndecidedInWindow, p, n, "what follows within the window does not tell whether this quotation mark ends the string; it was taken to")
+	return true
 }
 
 // opening reports whether a mark looks like an opening one: behind white space,
@@ -357,7 +367,11 @@ func (e *engine) endsBeforeComma(p, n, m int) bool {
 			if !e.stack.at(0).isObject() {
 				return true
 			}
-			return e.keyAt(m, true) != no || e.noColon(m, t) || !e.inner(p, n)
+			k := e.keyAt(m, true)
+			if k == unknown && e.limit <= e.end() {
+				return e.undecided(p, n)
+			}
+			return k != no || e.noColon(m, t) || !e.inner(p, n)
 		}
 		if e.stack.at(0).isObject() {
 			if k := e.keyAt(m, true); k != no {

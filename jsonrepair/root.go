@@ -72,9 +72,7 @@ func (e *engine) implicit(p int) {
 
 // begin begins a document at p.
 func (e *engine) begin(p int) {
-	glued := true
 	if n := len(e.docs); n > 0 {
-		glued = e.prose == none
 		e.held = e.held[:0]
 		e.edit(SeveralValues, e.done, p, "\n")
 	} else if e.prose != none {
@@ -82,7 +80,7 @@ func (e *engine) begin(p int) {
 	}
 	e.flush(p)
 	e.prose, e.comma = none, none
-	e.docs = append(e.docs, doc{start: p, end: p, from: e.committed(), glued: glued})
+	e.docs = append(e.docs, doc{start: p, end: p, from: e.committed()})
 }
 
 // committed is how much has been committed, in bytes of output.

@@ -82,7 +82,7 @@ func (e *engine) scalar() bool {
 			return true
 		}
 	}
-	if r == p && (c < ' ' || strings.IndexByte("\\|!%^&*~?<>=", c) >= 0 && !newlineOrEnd(more)) {
+	if r == p && (c < ' ' || strings.IndexByte("\\|!%^&*~?<>=", c) >= 0 && more) {
 		e.edit(Junk, p, p+1, "")
 		e.pos = p + 1
 		return true
@@ -94,8 +94,6 @@ func (e *engine) scalar() bool {
 	e.beginString(p, token{quote: noQuote}, role)
 	return true
 }
-
-func newlineOrEnd(more bool) bool { return !more }
 
 // maxNumber is the most bytes of a number or word that are looked at together.
 const maxNumber = 4096

@@ -473,7 +473,6 @@ func (e *engine) value(p int) {
 		e.separate(p)
 	}
 	if e.state == objKey {
-		e.colons = true
 		e.insert(MissingColon, e.valueEnd, ":")
 	}
 	e.flush(p)
