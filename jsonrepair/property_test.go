@@ -107,7 +107,7 @@ func checkFast(t *testing.T, data []byte) {
 var atoms = strings.Split("{|}|[|]|,|:|\"|\"a\"|\"b c\"|a|1|12|-|true|nul|\\|\\n|\\u12|\\ud83d\\ude00|'| |\n|//|/*|*/|#|...|=|;|“|”|，|{\"k\":|[1,2]|```|<think>|</think>|(|)|x y|`|+|é|\xc3|\x01|&quot;|\\\"|null|\"\"\"|\"k\": \"v\"|, \"n\": 1|say \"hi\"|C:\\U|$\\frac|\u00a0", "|")
 
 func TestRandomDocuments(t *testing.T) {
-	n := 200_000
+	n := 60_000
 	if testing.Short() {
 		n = 20_000
 	}
@@ -260,7 +260,7 @@ func below(a, b any) bool {
 
 // TestDamage changes valid documents in one place or two.
 func TestDamage(t *testing.T) {
-	n := 20_000
+	n := 10_000
 	if testing.Short() {
 		n = 2_000
 	}
