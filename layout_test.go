@@ -27,10 +27,10 @@ var levels = [][]string{
 	{"vocab", "jsonrepair", "internal/wire", "internal/gguf", "internal/deps"},
 	{"tokenizer", "prefixcache", "backend", "recovery", "grammar", "internal/gguf/gguftest", "jsonrepair/jsontest"},
 	{"boundary", "fim", "engine", "backend/remote", "backend/backendtest", "tokenizer/tokenizertest"},
-	{"heal"},
+	{"heal", "internal/views"},
 	{".", "internal/eval"},
 	{"gateway", "playground"},
-	{"cmd", "internal/deps/fetch"},
+	{"cmd", "internal/deps/fetch", "wasm"},
 }
 
 // barred lists imports that the levels alone would allow. A name stands for its subpackages too, except where a row of

@@ -80,6 +80,9 @@ func (e *engine) begin(p int) {
 	}
 	e.flush(p)
 	e.prose, e.comma = none, none
+	if e.log.full {
+		e.docs = e.docs[:0] // of a stream only the last one counts
+	}
 	e.docs = append(e.docs, doc{start: p, end: p, from: e.committed()})
 }
 

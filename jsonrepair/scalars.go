@@ -344,8 +344,15 @@ func (e *engine) thousands(p, r int) bool {
 			return false
 		}
 	}
-	c := e.before(e.comma)
-	return c >= '0' && c <= '9'
+	i := e.comma
+	for i > e.base && isDigit(e.in[i-1-e.base]) {
+		i--
+	}
+	n, c := e.comma-i, e.before(i)
+	if c == ',' && n == 3 {
+		return e.in[e.comma-e.base] == ',' // a group of its own
+	}
+	return n > 0 && n <= 3 && e.in[i-e.base] != '0' && c != '.' && !isWordByte(c) && e.in[e.comma-e.base] == ','
 }
 
 // scanNumber returns the length of the JSON number that b begins with.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/unfray/unfray/internal/gguf"
 	"github.com/unfray/unfray/tokenizer/internal/hfjson"
 	"github.com/unfray/unfray/tokenizer/internal/spmodel"
 	"github.com/unfray/unfray/tokenizer/internal/tekken"
@@ -109,13 +110,26 @@ func openNamed(name, path string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// openFile tells the kind of a file by how it begins.
+// openFile reads a file, and those beside it where they have a say.
 func openFile(path string, ref Reference) (*Tokenizer, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	return read(f, path, ref, readConfig)
+}
+
+// Read is [OpenAs] for the content of a file, which data begins with and name
+// names: it tells the encoding of a rank file. There are no files beside a
+// tokenizer.json, so that special tokens have the roles that it alone gives them.
+func Read(data io.ReadSeeker, name string, ref Reference) (*Tokenizer, error) {
+	return read(data, name, ref, func(string) (*hfjson.Config, error) { return &hfjson.Config{}, nil })
+}
+
+// read tells the kind of a file by how it begins. config reads the files in a
+// folder that speak of special tokens.
+func read(f io.ReadSeeker, path string, ref Reference, config func(folder string) (*hfjson.Config, error)) (*Tokenizer, error) {
 	head := make([]byte, 512)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
@@ -130,7 +144,11 @@ func openFile(path string, ref Reference) (*Tokenizer, error) {
 	case n == 0:
 		return nil, errors.New("the file is empty")
 	case bytes.HasPrefix(head, []byte("GGUF")):
-		return openGGUF(path, ref)
+		file, err := gguf.Read(f, gguf.Limits{})
+		if err != nil {
+			return nil, err
+		}
+		return fromGGUF(file, ref)
 	case bytes.HasPrefix(start, []byte("{")) && isTekken(path, start):
 		file, err := tekken.Read(f)
 		if err != nil {
@@ -138,7 +156,15 @@ func openFile(path string, ref Reference) (*Tokenizer, error) {
 		}
 		return fromTekken(file)
 	case bytes.HasPrefix(start, []byte("{")):
-		return openJSON(path, f, ref)
+		file, err := hfjson.Read(f)
+		if err != nil {
+			return nil, err
+		}
+		roles, err := config(filepath.Dir(path))
+		if err != nil {
+			return nil, err
+		}
+		return fromJSON(file, roles, ref)
 	case isRankFile(head):
 		ranks, err := tiktoken.Read(f)
 		if err != nil {
@@ -184,18 +210,6 @@ func isRankFile(head []byte) bool {
 		}
 	}
 	return true
-}
-
-func openJSON(path string, f *os.File, ref Reference) (*Tokenizer, error) {
-	file, err := hfjson.Read(f)
-	if err != nil {
-		return nil, err
-	}
-	config, err := readConfig(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	return fromJSON(file, config, ref)
 }
 
 // maxConfigBytes bounds the files beside tokenizer.json.

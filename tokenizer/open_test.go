@@ -1,6 +1,7 @@
 package tokenizer_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -49,6 +50,12 @@ func TestOpenTellsKinds(t *testing.T) {
 		} else if !strings.HasPrefix(tok.String(), f.kind) {
 			t.Errorf("%s is opened as %s, want %s", f.name, tok, f.kind)
 		}
+		if read, err := tokenizer.Read(bytes.NewReader(f.data), f.name, tokenizer.ByFile); err != nil || read.String() != tok.String() {
+			t.Errorf("the content of %s is read as %v, %v; want %s", f.name, read, err, tok)
+		}
+	}
+	if _, err := tokenizer.Read(strings.NewReader(""), "empty", tokenizer.ByFile); err == nil {
+		t.Error("nothing is read as a tokenizer")
 	}
 	tok, err := tokenizer.Open(dir)
 	if err != nil || !strings.HasPrefix(tok.String(), "byte-level BPE") {

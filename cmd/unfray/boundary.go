@@ -9,28 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unfray/unfray/boundary"
+	"github.com/unfray/unfray/internal/views"
 	"github.com/unfray/unfray/tokenizer"
 	"github.com/unfray/unfray/vocab"
 )
-
-// boundaryView is the JSON form of a report.
-type boundaryView struct {
-	Bytes        int         `json:"bytes"`
-	Tokens       []tokenView `json:"tokens"`
-	StableTokens int         `json:"stable_tokens"`
-	StableBytes  int         `json:"stable_bytes"`
-	Pending      exactText   `json:"pending"`
-	Covers       []coverView `json:"covers"`
-	CoversTotal  int         `json:"covers_total"`
-	AtLeast      bool        `json:"covers_at_least,omitempty"` // there may be more than CoversTotal
-	Reason       string      `json:"reason"`
-}
-
-// coverView is a token path over the pending bytes.
-type coverView struct {
-	IDs []vocab.ID `json:"ids"`
-	exactText
-}
 
 // boundaryFlags are those of the command boundary.
 type boundaryFlags struct {
@@ -74,7 +56,7 @@ func (b *boundaryFlags) run(cmd *cobra.Command, args []string) error {
 	out := cmd.OutOrStdout()
 	if b.jsonl {
 		return eachText(cmd, args, func(text []byte) error {
-			return writeJSON(out, b.view(t, text))
+			return writeJSON(out, views.Analyze(t, text, b.special, b.covers))
 		})
 	}
 	text, err := textArg(cmd, args)
@@ -82,38 +64,13 @@ func (b *boundaryFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if b.asJSON {
-		return writeJSON(out, b.view(t, text))
+		return writeJSON(out, views.Analyze(t, text, b.special, b.covers))
 	}
-	return b.print(out, t, b.analyze(t, text))
-}
-
-func (b *boundaryFlags) analyze(t *tokenizer.Tokenizer, text []byte) *boundary.Report {
+	analyze := boundary.Analyze
 	if b.special {
-		return boundary.AnalyzeSpecial(t, text)
+		analyze = boundary.AnalyzeSpecial
 	}
-	return boundary.Analyze(t, text)
-}
-
-func (b *boundaryFlags) view(t *tokenizer.Tokenizer, text []byte) boundaryView {
-	r := b.analyze(t, text)
-	ids, ends := t.EncodeEnds(nil, nil, text, b.special)
-	list, _ := r.Covers(b.covers)
-	total, exact := r.Count()
-	views := make([]coverView, 0, len(list))
-	for _, c := range list {
-		views = append(views, coverView{IDs: c.IDs, exactText: newExactText(c.Text)})
-	}
-	return boundaryView{
-		Bytes:        len(text),
-		Tokens:       tokenViews(t, text, ids, ends),
-		StableTokens: r.Stable,
-		StableBytes:  r.StableBytes,
-		Pending:      newExactText(r.Pending),
-		Covers:       views,
-		CoversTotal:  total,
-		AtLeast:      !exact,
-		Reason:       r.Reason,
-	}
+	return b.print(out, t, analyze(t, text))
 }
 
 // shownLines is how many lines of the picture are drawn: the end of the prompt.

@@ -13,6 +13,7 @@ import (
 	"github.com/unfray/unfray"
 	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/heal"
+	"github.com/unfray/unfray/internal/views"
 )
 
 // completeFlags are the settings of one completion.
@@ -32,7 +33,7 @@ type completeFlags struct {
 // completionView is the JSON form of a result.
 type completionView struct {
 	ID json.RawMessage `json:"id,omitempty"`
-	exactText
+	views.Exact
 	FinishReason backend.FinishReason `json:"finish_reason"`
 	Healing      unfray.Healing       `json:"healing"`
 	Usage        usageView            `json:"usage"`
@@ -46,7 +47,7 @@ type usageView struct {
 func viewCompletion(id json.RawMessage, r *unfray.Result) completionView {
 	return completionView{
 		ID:           id,
-		exactText:    newExactText(r.Text),
+		Exact:        views.NewExact(r.Text),
 		FinishReason: r.FinishReason,
 		Healing:      r.Healing,
 		Usage:        usageView{r.Usage.PromptTokens, r.Usage.CompletionTokens},

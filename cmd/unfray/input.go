@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -129,21 +128,6 @@ func addHealFlag(cmd *cobra.Command, mode *string, what string) {
 	cmd.Flags().StringVar(mode, "heal", string(heal.Auto), what+": "+strings.Join(names, ", "))
 	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("heal", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// exactText is text in a JSON result: "text" if it is valid UTF-8, else
-// "bytes" in base64.
-type exactText struct {
-	Text  *string `json:"text,omitempty"`
-	Bytes []byte  `json:"bytes,omitempty"`
-}
-
-func newExactText(b []byte) exactText {
-	if !utf8.Valid(b) {
-		return exactText{Bytes: b}
-	}
-	s := string(b)
-	return exactText{Text: &s}
 }
 
 // writeJSON prints one JSON object on one line.

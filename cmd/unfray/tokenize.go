@@ -13,35 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unfray/unfray/internal/views"
 	"github.com/unfray/unfray/tokenizer"
 	"github.com/unfray/unfray/vocab"
 )
-
-// tokenView is a token in a JSON result; Start and End are bytes of the text.
-type tokenView struct {
-	ID vocab.ID `json:"id"`
-	exactText
-	Start int `json:"start"`
-	End   int `json:"end"`
-}
-
-// tokenViews describes ids, the tokens of text, with the places where they end.
-func tokenViews(t *tokenizer.Tokenizer, text []byte, ids []vocab.ID, ends []int) []tokenView {
-	views := make([]tokenView, 0, len(ids))
-	before := 0
-	for i, id := range ids {
-		b := t.Vocab().Bytes(id)
-		// Bytes that no token stands for may lie before it. Where the text was
-		// rewritten, it stands for all since the token before.
-		start := before
-		if at := ends[i] - len(b); at > before && bytes.Equal(text[at:ends[i]], b) {
-			start = at
-		}
-		views = append(views, tokenView{ID: id, exactText: newExactText(b), Start: start, End: ends[i]})
-		before = ends[i]
-	}
-	return views
-}
 
 func newTokenize() *cobra.Command {
 	var chosen tokenizerFlags
@@ -88,9 +63,9 @@ func newTokenize() *cobra.Command {
 		case asJSON:
 			ids, ends := t.EncodeEnds([]vocab.ID{}, nil, text, special)
 			return writeJSON(out, struct {
-				IDs    []vocab.ID  `json:"ids"`
-				Tokens []tokenView `json:"tokens"`
-			}{ids, tokenViews(t, text, ids, ends)})
+				IDs    []vocab.ID    `json:"ids"`
+				Tokens []views.Token `json:"tokens"`
+			}{ids, views.Tokens(t, text, ids, ends)})
 		case show:
 			ids := encode(nil, text)
 			_, err = io.WriteString(out, newDisplay(out).draw(picture{cells: tokenCells(t, ids, len(ids))}))
@@ -144,7 +119,7 @@ brackets. IDs on standard input are decoded as they come.`,
 			if err := decodeIDs(&text, in, t, wrong); err != nil {
 				return err
 			}
-			return writeJSON(cmd.OutOrStdout(), newExactText(text.Bytes()))
+			return writeJSON(cmd.OutOrStdout(), views.NewExact(text.Bytes()))
 		}
 		return decodeIDs(cmd.OutOrStdout(), in, t, wrong)
 	})
