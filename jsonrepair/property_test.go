@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -290,4 +292,51 @@ func TestDamage(t *testing.T) {
 			checkPieces(t, data, rng)
 		}
 	}
+}
+
+// TestStreamIsWhole: where nothing is in doubt a stream commits the text that the
+// whole document gives, and several documents one after another.
+func TestStreamIsWhole(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	same, ambiguous := 0, 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			var c struct {
+				In  string
+				B64 []byte
+			}
+			if err := json.Unmarshal(line, &c); err != nil {
+				t.Fatal(err)
+			}
+			in := append([]byte(c.In), c.B64...)
+			checkPieces(t, in, rand.New(rand.NewPCG(uint64(len(in)), 6)))
+			whole := Repair(in, Options{})
+			text, _, r := stream(in, func() int { return 3 })
+			switch {
+			case whole.Outcome == Ambiguous:
+				ambiguous++
+				continue
+			case r.Outcome != whole.Outcome:
+				t.Errorf("%q: whole %v, stream %v", in, whole.Outcome, r.Outcome)
+			case len(whole.Values) > 0:
+				for _, v := range whole.Values {
+					if !strings.Contains(text, string(v)) {
+						t.Errorf("%q: the stream's %q lacks %q", in, text, v)
+					}
+				}
+			case strings.Contains(text, "\n") && !strings.Contains(string(whole.Text), "\n"): // beside placeholders
+			case text != string(whole.Text):
+				t.Errorf("%q: whole %q, stream %q", in, whole.Text, text)
+			}
+			same++
+		}
+	}
+	t.Logf("%d the same, %d ambiguous", same, ambiguous)
 }

@@ -451,7 +451,7 @@ func (e *engine) finish() {
 			e.drop(proseKind(e.text(e.done, end)), end)
 		}
 	case e.state == rootStart:
-		e.flush(end)
+		e.drop(Prose, end)
 	case e.state == rootAfter:
 		e.flush(end)
 	default:
