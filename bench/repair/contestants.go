@@ -45,6 +45,8 @@ type contestant struct {
 var goRepairers = map[string]func(input []byte) ([]byte, error){
 	"unfray":        unfray(jsonrepair.Options{}),
 	"unfray-strict": unfray(jsonrepair.Options{Strict: true}),
+	"unfray-stream": streamed(false),
+	"unfray-events": streamed(true),
 	"kaptinlin": func(input []byte) ([]byte, error) {
 		text, err := kaptinlin.Repair(string(input))
 		return []byte(text), err

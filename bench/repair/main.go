@@ -37,11 +37,12 @@ var tables = map[string]func(w io.Writer, all []*contestant) error{
 	"cases":  printCases,
 	"damage": printDamage,
 	"speed":  printSpeed,
+	"stream": printStream,
 }
 
 func main() {
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: repair [flags] cases|damage|speed")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: repair [flags] cases|damage|speed|stream")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
