@@ -13,7 +13,7 @@ def load(model, tokenizer):
 
     lm = Transformers(model, tokenizer, echo=False)
 
-    def run(prompt, tokens):
+    def run(prompt, tokens, chars):
         return str(lm + prompt + gen(max_tokens=tokens, temperature=0.0))
 
     return run

@@ -11,9 +11,16 @@ import cuts
 
 
 def load(model, tokenizer):
-    def run(prompt, tokens):
+    def run(prompt, tokens, chars):
         inputs = tokenizer(prompt, return_tensors="pt", add_special_tokens=False)
-        out = model.generate(**inputs, max_new_tokens=tokens, do_sample=False, token_healing=True, tokenizer=tokenizer)
+        out = model.generate(
+            **inputs,
+            max_new_tokens=tokens,
+            do_sample=False,
+            token_healing=True,
+            tokenizer=tokenizer,
+            stopping_criteria=cuts.enough(tokenizer, prompt, chars),
+        )
         whole = tokenizer.decode(out[0], skip_special_tokens=True, clean_up_tokenization_spaces=False)
         start = prompt[: len(prompt) - len(prompt.lstrip())]
         return whole if whole.startswith(prompt) else start + whole
