@@ -193,7 +193,7 @@ func TestCheckRandomDocuments(t *testing.T) {
 	g := jsontest.New(0)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var doc []byte
-	for seed := range n / fewer {
+	for seed := range n / uint64(fewer) {
 		g.Reset(seed)
 		doc = g.Append(doc[:0], 0)
 		if err := Check(doc, 0); err != nil {
