@@ -270,6 +270,8 @@ func (e *engine) following(p int) follow {
 		}
 	}
 	switch t := e.classify(p); {
+	case t.kind == tQuote && e.stack.n > 0 && e.noColon(p, t):
+		return fKey
 	case t.kind == tOpen && t.frame != tuple:
 		return fElement
 	case comma && (t.kind == tQuote || e.wordByte(p) > 0 || c == '-'):

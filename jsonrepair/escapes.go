@@ -70,7 +70,7 @@ func (e *engine) escapedTwice(p int) action {
 			e.edit(Quote, p+2, p+3, "")
 			e.pos = p + 4
 		}}
-	case c == 'b', c == 'f', c == 'n', c == 'r', c == 't', c == '/':
+	case c == 'b', c == 'f', c == 'n', c == 'r', c == 't', c == '/', c == '"':
 		return once
 	case c == 'u':
 		if _, ok := e.hex(p+3, 4); ok {

@@ -63,6 +63,8 @@ func (q quote) endedBy(mark quote) bool {
 		return mark == smartDouble || mark == doubleQuote
 	case smartSingle:
 		return mark == smartSingle || mark == singleQuote
+	case escapedDouble:
+		return mark == escapedDouble || mark == doubleQuote
 	case backQuote:
 		return mark == backQuote || mark == singleQuote || mark == smartSingle
 	}
@@ -213,6 +215,10 @@ func (e *engine) stringEnd(p int, q quote) (int, bool) {
 		}
 		if c == '\\' && q != escapedDouble {
 			p += 2
+			continue
+		}
+		if c == '\\' && e.has(p, `\\`) {
+			p += 3 // an escape of a text that was escaped as a whole
 			continue
 		}
 		if mark, n := e.quoteAt(p); n > 0 && q.endedBy(mark) {
