@@ -23,7 +23,6 @@ var accepted = map[string]string{
 	"peers-json_repair/missing_and_mixed_quotes_15":                                     "the string ends at a mark that closes what an inner one opened; that the rest belongs to it could be told by no later mark",
 	"peers-json_repair/parse_string_keeps_bare_quotes_inside_regex_character_classes_1": "the marks inside a regular expression stand before closers that fit the containers; only knowledge of regular expressions would tell",
 	"peers-json_repair/parse_string_keeps_bare_quotes_inside_regex_character_classes_2": "as the one before",
-	"peers-json_repair/string_json_llm_block_3":                                         "the JSON inside the string reads as the object's own members",
 	"peers-json_repair/parse_string_object_value_brace_heuristics_3":                    "a brace and a quoted word, unescaped, in a string that lacks its end: we end it at the word",
 }
 

@@ -26,7 +26,7 @@ func (e *engine) opener(t token) bool {
 		e.pos = p + t.n
 		return true
 	}
-	e.open1(p, t, f)
+	e.beginContainer(p, t, f)
 	return true
 }
 
@@ -41,8 +41,8 @@ func (e *engine) frameAt(p int, t token) frame {
 	return t.frame
 }
 
-// open1 commits an opener.
-func (e *engine) open1(p int, t token, f frame) {
+// beginContainer commits an opener.
+func (e *engine) beginContainer(p int, t token, f frame) {
 	e.value(p)
 	if want := "[{[["[f : f+1]; t.n > 1 || e.in[p-e.base] != want[0] {
 		e.edit(Bracket, p, p+t.n, want)
@@ -163,8 +163,8 @@ func (e *engine) fits(run []closing, next int) bool {
 // surplus commas between them, and what follows.
 func (e *engine) closerRun() (run []closing, next int) {
 	e.look(e.pos)
-	run = e.run_[:0]
-	defer func() { e.run_ = run }()
+	run = e.runs[:0]
+	defer func() { e.runs = run }()
 	for p := e.pos; ; {
 		t := e.classify(p)
 		if _, ok := e.peek(p); !ok || t.kind != tClose || len(run) == maxRun {
@@ -189,7 +189,7 @@ func (e *engine) endsAt(p int) bool {
 		return true
 	}
 	t := e.classify(p)
-	return t.kind != tComma && t.kind != tQuote && t.kind != tClose && (e.wordByte(p) == 0 || e.keyAt(p, true) == no)
+	return t.kind != tComma && t.kind != tQuote && t.kind != tClose
 }
 
 // close commits a closer that fits the innermost container, or stands for the
@@ -261,7 +261,7 @@ func (e *engine) following(p int) follow {
 	if !ok {
 		return fEnd
 	}
-	switch e.keyAt(p, true) {
+	switch e.keyAt(p, comma) { // a bare key is one behind a comma only
 	case yes:
 		return fKey
 	case unknown:

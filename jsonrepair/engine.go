@@ -10,7 +10,9 @@ const (
 	defaultWindow = 256
 	maxHeld       = 64 << 10 // bytes read and neither committed nor dropped
 	maxDropped    = 4 << 10  // bytes of one edit that drops text around the JSON
-	lookBehind    = 16       // bytes before done that are kept
+	lookBehind    = 16       // bytes before pos that a look may see
+	kept          = 64       // bytes before done that are kept
+	minWindow     = 32
 	maxFindings   = 1000
 )
 
@@ -73,7 +75,7 @@ type engine struct {
 	levels []level
 	str    str
 
-	run_ []closing   // memory for closerRun
+	runs []closing   // memory for closerRun
 	plan []alignment // of the closers that come next
 
 	comma    int  // first comma since the last value; none
@@ -105,8 +107,9 @@ const none = -1
 
 // doc is a document of the input.
 type doc struct {
-	start, end int // offsets
-	from, to   int // of what was committed, over all
+	open       bool // begins with a bracket or brace
+	start, end int  // offsets
+	from, to   int  // of what was committed, over all
 }
 
 func newEngine(o Options) *engine {
@@ -118,6 +121,7 @@ func newEngine(o Options) *engine {
 	if e.window <= 0 {
 		e.window = defaultWindow
 	}
+	e.window = max(e.window, minWindow)
 	if o.MaxTime > 0 {
 		e.deadline = time.Now().Add(o.MaxTime)
 	}
@@ -126,7 +130,7 @@ func newEngine(o Options) *engine {
 
 // run goes as far as the input allows.
 func (e *engine) run() {
-	for e.mode != stopped && e.step() {
+	for e.err == nil && e.mode != stopped && e.step() {
 		if e.steps++; e.steps%4096 == 0 && !e.deadline.IsZero() && time.Now().After(e.deadline) {
 			e.fail(e.pos, "the time limit was reached", "raise MaxTime")
 		}
@@ -229,6 +233,9 @@ func (e *engine) flush(to int) {
 }
 
 func (e *engine) record(c change) {
+	if c.kind != SeveralValues && string(e.source(c.from, c.to)) == c.after {
+		return // nothing has changed
+	}
 	e.log.add(c.kind, c.from, e.source(c.from, c.to), c.after)
 	if e.recorded++; e.o.MaxEdits > 0 && e.recorded > e.o.MaxEdits {
 		e.fail(c.from, "more edits are needed than allowed", "raise MaxEdits")

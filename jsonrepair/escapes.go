@@ -16,13 +16,11 @@ func (e *engine) escape(p int) action {
 	if e.str.quote == escapedDouble && c == '\\' {
 		return e.escapedTwice(p)
 	}
-	if e.str.path && c != '"' {
-		n := 1
+	if e.str.path && (c != '"' || e.plainEnd(p+2)) {
 		if c == '\\' {
-			n = 2
-			return e.copy(n)
+			return e.copy(2)
 		}
-		return e.replaceString(InvalidEscape, n, `\\`)
+		return e.replaceString(InvalidEscape, 1, `\\`)
 	}
 	switch c {
 	case '"', '\\', '/':
@@ -175,7 +173,7 @@ func (e *engine) drive(p int) (shape, certain bool) {
 // escape's letter.
 var latex = map[byte][]string{
 	'b': {"ar", "egin", "eta", "ecause", "ig", "inom", "ldot", "m", "oldsymbol", "ot", "owtie", "ox", "ullet", "f", "ackslash"},
-	'f': {"box", "box", "lat", "orall", "rac", "rown", "ootnote"},
+	'f': {"box", "lat", "orall", "rac", "rown", "ootnote"},
 	'n': {"abla", "e", "eg", "eq", "ewcommand", "ewline", "exists", "i", "ot", "otin", "u", "parallel", "rightarrow", "leq", "geq"},
 	'r': {"angle", "bar", "ceil", "ef", "floor", "ho", "ight", "ightarrow", "m"},
 	't': {"ag", "an", "anh", "au", "ext", "extbf", "extit", "extrm", "frac", "heta", "hetas", "hickapprox", "hicksim", "ilde", "imes", "o", "op", "riangle"},

@@ -32,7 +32,7 @@ func (e *engine) push(f frame, p int) {
 		}
 	}
 	if e.o.MaxDepth > 0 && e.stack.n > e.o.MaxDepth {
-		e.fail(e.pos, "more containers are open than allowed", "raise MaxDepth")
+		e.fail(p, "more containers are open than allowed", "raise MaxDepth")
 	}
 }
 

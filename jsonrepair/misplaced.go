@@ -187,17 +187,18 @@ func (e *engine) lostKey(p int) int {
 	for i < len(text) && (isWordByte(text[i]) || text[i] == '-' || text[i] == '.') {
 		i++
 	}
-	if n := len(text); n > 1 && text[n-1] == ':' && e.endsWithColon(p) {
+	atEnd := p == e.end() && e.eof
+	if n := len(text); !atEnd && n > 1 && text[n-1] == ':' && e.endsWithColon(p) {
 		return p - 1
 	}
-	if i > 0 && i < len(text) && text[i] == ':' && len(strings.TrimSpace(string(text[i+1:]))) == 0 {
+	if !atEnd && i > 0 && i < len(text) && text[i] == ':' && len(strings.TrimSpace(string(text[i+1:]))) == 0 {
 		return e.str.start + i
 	}
 	if i == 0 || i+1 >= len(text) || text[i] != ':' || !isSpace(text[i+1]) && i+1 < len(text) && text[i+1] == '/' {
 		return none
 	}
 	colon := e.str.start + i
-	if p == e.end() && e.eof {
+	if atEnd {
 		e.limit = p + 1
 		from := e.blanks(colon + 1)
 		r := e.wordEnd(from)

@@ -256,11 +256,14 @@ func (e *engine) ends(p, n int) bool {
 		}
 		t = e.classify(r)
 	}
+	if e.str.role == roleValue && e.str.braces > 0 && e.str.inner > 0 && e.inner(p, n) {
+		return false // JSON or code inside the string
+	}
 	switch e.str.role {
 	case roleKey:
 		return e.endsKey(p, r, c, t)
 	case roleRoot:
-		return !e.laterMark(at)
+		return !e.laterMark(at, e.str.quote)
 	}
 	switch t.kind {
 	case tComma:
@@ -292,13 +295,13 @@ func (e *engine) opening(p, n int) bool {
 
 // laterMark reports whether another mark that could end the string ends the
 // input.
-func (e *engine) laterMark(r int) bool {
+func (e *engine) laterMark(r int, q quote) bool {
 	for {
 		c, ok := e.peek(r)
 		if !ok {
 			return false
 		}
-		if mark, n := e.quoteAt(r); n > 0 && e.str.quote.endedBy(mark) && e.atEnd(e.blanks(r+n)) && c != '\\' {
+		if mark, n := e.quoteAt(r); n > 0 && q.endedBy(mark) && e.atEnd(e.blanks(r+n)) && c != '\\' {
 			return true
 		}
 		r++
@@ -342,7 +345,7 @@ func (e *engine) keyGoesOn(r int) bool {
 
 // startsKey reports whether the mark at p begins a key rather than ends a string.
 func (e *engine) startsKey(p, n int) bool {
-	for i := p; i > e.base; i-- {
+	for i := p; i > max(e.base, e.pos-lookBehind); i-- {
 		if c := e.in[i-1-e.base]; !isSpace(c) {
 			return (c == ',' || c == '{' || i < p && e.in[i-e.base] == '\n') && e.keyAt(p, false) == yes
 		}
@@ -426,7 +429,7 @@ func (e *engine) noColon(m int, t token) bool {
 // m.
 func (e *engine) keyAndValue(m int) bool {
 	r := e.skip(e.wordEnd(m))
-	if q, n := e.quoteAt(r); n > 0 && q != noQuote {
+	if _, n := e.quoteAt(r); n > 0 {
 		r = e.skip(r + n)
 	}
 	return e.has(r, ":") && e.valueAt(r+1)
@@ -534,11 +537,11 @@ func (e *engine) endsBeforeQuote(p, n, r int, t token) bool {
 	apart := r > p+n
 	if e.stack.n > 0 && e.stack.at(0).isObject() {
 		k := e.keyAt(r, false)
-		return k == yes || k == unknown && (apart || !e.atEnd(e.end()))
+		return k == yes || k == unknown && (apart || e.limit <= e.end())
 	}
 	end, ok := e.stringEnd(r+t.n, t.quote)
 	if !ok {
-		return apart || !e.eof
+		return apart || e.limit <= e.end()
 	}
 	if !apart {
 		return p > e.str.start && e.plainEnd(end)
@@ -561,6 +564,9 @@ func (e *engine) endsBeforeWord(p, n, r int) bool {
 			return true
 		}
 	}
+	if apart && !newline && e.str.inner%2 == 1 && e.inner(p, n) {
+		return false // it ends what an inner one began
+	}
 	if apart && e.stack.at(0).isObject() && (newline || !isSpace(e.before(p))) && e.keyAt(r, true) == yes {
 		return newline || e.keyAndValue(r) || !e.doubtful(p, n)
 	}
@@ -579,7 +585,7 @@ func (e *engine) endsBeforeWord(p, n, r int) bool {
 // inches. Behind a word that ends in a digit it may be.
 func (e *engine) inches(p int) answer {
 	i := p
-	for i > e.base && e.in[i-1-e.base] >= '0' && e.in[i-1-e.base] <= '9' {
+	for i > max(e.base, p-lookBehind) && isDigit(e.in[i-1-e.base]) {
 		i--
 	}
 	switch c := e.before(i); {
@@ -611,10 +617,17 @@ func (e *engine) quotedWord(p, r int) bool {
 // inner reports whether the string goes on behind the mark at p and ends at a
 // later one that is in view.
 func (e *engine) inner(p, n int) bool {
+	depth := e.str.braces // what is open in the string
 	for r := p + n; ; {
 		c, ok := e.peek(r)
 		if !ok {
 			return e.atEnd(r) && e.opening(p, n)
+		}
+		switch c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
 		}
 		if c == '\\' && e.str.quote != escapedDouble {
 			r += 2
@@ -623,6 +636,10 @@ func (e *engine) inner(p, n int) bool {
 		mark, w := e.quoteAt(r)
 		if w == 0 || !e.str.quote.endedBy(mark) {
 			r++
+			continue
+		}
+		if depth > 0 && e.str.braces > 0 {
+			r += w
 			continue
 		}
 		if e.str.role != roleKey && e.startsKey(r, w) {

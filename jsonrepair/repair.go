@@ -146,7 +146,7 @@ func (e *engine) several(r *Result) {
 	keep := make([]bool, len(e.docs))
 	kept := 0
 	for i, d := range e.docs {
-		if keep[i] = !empty(e.out[d.from:d.to]); keep[i] {
+		if keep[i] = !empty(e.out[d.from:d.to]) || e.cut && i == len(e.docs)-1; keep[i] {
 			kept++
 		}
 	}
@@ -190,7 +190,7 @@ type merger struct {
 }
 
 func (m *merger) add(k Kind, at int, before []byte, after string) {
-	if len(before) > 0 || after != "" {
+	if string(before) != after {
 		m.log.add(k, at, before, after)
 	}
 }

@@ -109,7 +109,7 @@ type Finding struct {
 // Open is a container or scalar that had not ended.
 type Open struct {
 	Path   string `json:"path"`   // JSON Pointer (RFC 6901)
-	Kind   string `json:"kind"`   // object, array, string, number, literal or key
+	Kind   string `json:"kind"`   // object, array, string, number, literal, key, or value where none had begun
 	Offset int    `json:"offset"` // bytes of input, where it begins
 }
 

@@ -2,6 +2,7 @@ package jsonrepair
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -33,9 +34,9 @@ func (e *engine) stepRoot() bool {
 	t := e.classify(p)
 	var begin func()
 	switch {
-	case t.kind == tOpen && t.frame != tuple:
+	case t.kind == tOpen && t.frame != tuple && !e.label(p):
 		f := e.frameAt(p, t)
-		begin = func() { e.begin(p); e.open1(p, t, f) }
+		begin = func() { e.begin(p); e.beginContainer(p, t, f) }
 	case t.kind == tQuote && e.keyAt(p, false) == yes, t.kind == tWord && e.linesOfKeys(p):
 		begin = func() { e.begin(p); e.implicit(p) }
 	case t.kind == tQuote && e.scalarString(p, t):
@@ -43,7 +44,7 @@ func (e *engine) stepRoot() bool {
 	case (t.kind == tWord || c == '.' && t.kind != tEllipsis) && e.scalarWord(p):
 		begin = func() { e.begin(p); e.state = rootValue }
 	case t.kind == tOpen && e.tuple(p):
-		begin = func() { e.begin(p); e.open1(p, t, tuple) }
+		begin = func() { e.begin(p); e.beginContainer(p, t, tuple) }
 	case t.kind == tOpen && e.parenthesized(p+t.n):
 		begin = func() { e.edit(SurplusOpener, p, p+t.n, ""); e.pos = p + t.n }
 	case t.kind == tWord && e.callOfScalar(p) > 0:
@@ -83,7 +84,8 @@ func (e *engine) begin(p int) {
 	if e.log.full {
 		e.docs = e.docs[:0] // of a stream only the last one counts
 	}
-	e.docs = append(e.docs, doc{start: p, end: p, from: e.committed()})
+	open := e.classify(p).kind == tOpen
+	e.docs = append(e.docs, doc{open: open, start: p, end: p, from: e.committed()})
 }
 
 // committed is how much has been committed, in bytes of output.
@@ -135,10 +137,20 @@ func (e *engine) stepAfter(c byte) bool {
 	return true
 }
 
+// label reports whether a word in brackets stands at p, and a document behind it,
+// as in "[TOOL_CALLS] [".
+func (e *engine) label(p int) bool {
+	r := e.wordEnd(p + 1)
+	if !e.has(p, "[") || r == p+1 || !e.has(r, "]") || r > e.end() || isScalar(e.in[p+1-e.base:r-e.base]) {
+		return false
+	}
+	return e.classify(e.skip(r+1)).kind == tOpen
+}
+
 // scalarFollows reports whether a scalar document may follow another one.
 func (e *engine) scalarFollows(p int, t token) bool {
 	d := e.docs[len(e.docs)-1]
-	if c := e.in[max(0, d.start-e.base)]; d.start < e.base || c == '{' || c == '[' {
+	if d.open {
 		return false
 	}
 	if t.kind == tQuote {
@@ -159,8 +171,7 @@ func (e *engine) scalarString(p int, t token) bool {
 		return true
 	}
 	// Marks inside, where the last one ends the input.
-	e.str.quote = t.quote
-	return e.prose == none && e.laterMark(r)
+	return e.prose == none && e.laterMark(r, t.quote)
 }
 
 // scalarWord reports whether the number or literal at p is all of a document.
@@ -277,6 +288,11 @@ func (e *engine) linesOfKeys(p int) bool {
 				break
 			}
 			value = value || c == ':'
+			if c == ':' && n == 0 {
+				if next := e.blanks(p); e.classify(next).kind == tOpen {
+					return false
+				}
+			}
 		}
 		p = e.skip(p)
 	}
@@ -338,6 +354,7 @@ func (e *engine) stepReasoning(p int, name string) bool {
 	switch {
 	case i >= 0:
 		i += from
+		e.scanned = 0
 		if p > e.done {
 			e.drop(Prose, p)
 		}
@@ -495,12 +512,14 @@ func (e *engine) closeAll(k Kind) {
 	if e.cut && e.open == nil {
 		e.open = e.opened("", 0)
 	}
-	closers := make([]byte, 0, e.stack.n)
+	var closers strings.Builder
+	closers.Grow(e.stack.n)
+	e.out = slices.Grow(e.out, e.stack.n)
 	for e.stack.n > 0 {
-		closers = append(closers, e.stack.at(0).closer())
+		closers.WriteByte(e.stack.at(0).closer())
 		e.pop()
 	}
-	e.edit(k, at, at, string(closers))
+	e.edit(k, at, at, closers.String())
 	e.flush(at)
 	e.endDocument(at)
 }

@@ -54,9 +54,16 @@ func (e *engine) scalar() bool {
 	_, more := e.peek(next)
 	newline := bytes.ContainsAny(e.source(r, min(next, e.end())), "\n\r")
 	delimited := !more || t.kind == tComma || t.kind == tClose || t.kind == tEnd || newline || t.kind == tLineComment || t.kind == tBlockComment ||
-		t.kind == tEllipsis || t.kind == tOpen && t.frame != tuple || t.kind == tColon && e.stack.n > 0 && isScalar(word) || next > r && e.anotherNumber(next) || t.kind == tQuote && next > r && e.quoteBehindScalar(next)
+		t.kind == tEllipsis || t.kind == tOpen && t.frame != tuple || t.kind == tColon && e.stack.n > 0 && isScalar(word) && e.wordByte(next+t.n) == 0 || next > r && e.anotherNumber(next) || t.kind == tQuote && next > r && e.quoteBehindScalar(next)
 	if e.starved && (t.kind != tComma && t.kind != tClose) {
 		return false
+	}
+	if prefix := e.prefix(p, r, word); e.starved {
+		return false
+	} else if prefix > 0 {
+		e.edit(Junk, p, prefix, "")
+		e.pos = prefix
+		return true
 	}
 	switch {
 	case e.atEnd(r) && e.stack.n > 0 && e.cutScalar(p, string(word)):
@@ -93,6 +100,25 @@ func (e *engine) scalar() bool {
 	}
 	e.beginString(p, token{quote: noQuote}, role)
 	return true
+}
+
+// prefix returns the offset behind what may stand before a value in Python or
+// JavaScript: the letters of b'…' and the like, and new. 0: nothing does.
+func (e *engine) prefix(p, r int, word []byte) int {
+	switch {
+	case len(word) <= 2 && len(word) > 0 && len(bytes.Trim(word, "bBrRuUfF")) == 0:
+		if q, n := e.quoteAt(r); n == 1 && (q == singleQuote || q == doubleQuote) {
+			if end, ok := e.stringEnd(r+n, q); ok && e.plainEnd(end) {
+				return r
+			}
+		}
+	case string(word) == "new":
+		next := e.blanks(r)
+		if end := e.wordEnd(next); end > next && e.has(end, "(") && wrappers[string(e.source(next, min(end, e.end())))] {
+			return next
+		}
+	}
+	return 0
 }
 
 // maxNumber is the most bytes of a number or word that are looked at together.

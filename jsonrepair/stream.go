@@ -40,7 +40,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 
 // compact forgets the input that has been dealt with.
 func (e *engine) compact() {
-	n := min(e.done, e.pos) - lookBehind - e.base
+	n := min(e.done, e.pos) - kept - e.base
 	if n < len(e.in)/2 || n <= 0 {
 		return
 	}

@@ -133,6 +133,9 @@ var quiet = func() (t [256]bool) {
 // stepString reads a part of a string.
 func (e *engine) stepString() bool {
 	b := e.in[e.pos-e.base:]
+	if e.str.role == roleKey {
+		b = b[:min(len(b), max(1, e.done+e.hold+1-e.pos))] // see progress
+	}
 	i := 0
 	for i < len(b) && quiet[b[i]] {
 		i++
@@ -146,6 +149,8 @@ func (e *engine) stepString() bool {
 	}
 	if i == len(b) {
 		switch {
+		case e.pos < e.end():
+			return true
 		case !e.eof:
 			return false
 		case e.str.quote == noQuote && e.stack.n == e.implied && e.str.role != roleKey:
@@ -379,7 +384,8 @@ func (e *engine) blanks(p int) int {
 	return p
 }
 
-// bareByte judges a byte of a string without marks, or returns nil.
+// bareByte judges a byte of a string without marks. It reports false for those
+// that mean nothing there.
 func (e *engine) bareByte(p int, c byte) (a action, ok bool) {
 	switch c {
 	case '(':
@@ -399,8 +405,6 @@ func (e *engine) bareByte(p int, c byte) (a action, ok bool) {
 			return a, false
 		}
 		return action{do: runIt, run: func() { e.endBare(p) }}, true
-	case '\'', '`', '&':
-		return a, false
 	}
 	return a, false
 }

@@ -43,8 +43,8 @@ func (e *engine) stepToken() bool {
 		e.overflow()
 	}
 	if isSpace(c) {
-		for p, end := e.pos+1, e.end(); ; p++ {
-			if p == end || !isSpace(e.in[p-e.base]) {
+		for p, end := e.pos+1, min(e.end(), e.done+e.hold+1); ; p++ {
+			if p >= end || !isSpace(e.in[p-e.base]) {
 				e.pos = p
 				return true
 			}
@@ -255,6 +255,15 @@ func (e *engine) token(t token) bool {
 	case tEllipsis:
 		e.edit(Ellipsis, p, p+t.n, "")
 	case tLineComment, tBlockComment:
+		if c := e.in[p-e.base]; c == '#' && e.state == objValue {
+			next, ok := e.peek(p + 1)
+			switch {
+			case e.starved:
+				return false
+			case ok && !isSpace(next):
+				return e.scalar() // as in #ff0000
+			}
+		}
 		e.mode = inLineComment
 		if t.kind == tBlockComment {
 			e.mode = inBlockComment
@@ -285,6 +294,13 @@ func (e *engine) token(t token) bool {
 // stepComment drops a comment.
 func (e *engine) stepComment() bool {
 	b := e.in[e.pos-e.base:]
+	if most := e.done + e.hold + 2 - e.pos; len(b) > most {
+		if most <= 2 {
+			e.overflow()
+			return true
+		}
+		b = b[:most]
+	}
 	if e.mode == inLineComment {
 		for i, c := range b {
 			if c == '\n' || c == '\r' {
@@ -292,7 +308,7 @@ func (e *engine) stepComment() bool {
 				return true
 			}
 		}
-		e.pos = e.end()
+		e.pos += len(b)
 	} else {
 		for i := 0; i+1 < len(b); i++ {
 			if b[i] == '*' && b[i+1] == '/' && e.pos+i >= e.prose+2 {
@@ -300,19 +316,17 @@ func (e *engine) stepComment() bool {
 				return true
 			}
 		}
-		e.pos = max(e.pos, e.end()-1)
-		if e.eof {
-			e.pos = e.end()
-		}
+		e.pos += max(0, len(b)-1)
 	}
-	if e.eof {
+	switch {
+	case e.eof && e.base+len(e.in) <= e.pos+1:
 		e.endComment(e.end())
-		return true
-	}
-	if e.pos-e.done > e.hold {
+	case e.pos-e.done > e.hold:
 		e.overflow()
+	default:
+		return false
 	}
-	return false
+	return true
 }
 
 func (e *engine) endComment(p int) {
