@@ -83,20 +83,22 @@ type engine struct {
 	valueEnd int  // behind the last value or opener
 	colon    int  // of the held key; none
 
-	calls    int       // parentheses whose openers were dropped
-	closed   bool      // the last value was an object
-	equals   bool      // a member had = for its colon
-	implied  int       // 1: the outermost container has no brace and needs none
-	keyStart int       // offset of the held key
-	prose    int       // where the text that is being dropped begins
-	docs     []doc     // documents that have begun
-	open     []Open    // what was dropped because it had not ended
-	cut      bool      // the input broke off
-	doubted  int       // places that can be read in two ways
-	doubts   []Finding // the first of them
-	flip     int       // the doubt to read in the other way; 0: none
-	deadline time.Time
-	steps    int
+	calls     int  // parentheses whose openers were dropped
+	numberEnd int  // behind the last number
+	closed    bool // the last value was an object
+	equals    bool // a member had = for its colon
+	implied   int  // 1: the outermost container has no brace and needs none
+	keyStart  int  // offset of the held key
+	prose     int  // where the text that is being dropped begins
+	enclosed  bool
+	docs      []doc     // documents that have begun
+	open      []Open    // what was dropped because it had not ended
+	cut       bool      // the input broke off
+	doubted   int       // places that can be read in two ways
+	doubts    []Finding // the first of them
+	flip      int       // the doubt to read in the other way; 0: none
+	deadline  time.Time
+	steps     int
 
 	taken    int // bytes of output that have been taken
 	recorded int // edits so far
@@ -107,9 +109,8 @@ const none = -1
 
 // doc is a document of the input.
 type doc struct {
-	open       bool // begins with a bracket or brace
-	start, end int  // offsets
-	from, to   int  // of what was committed, over all
+	start, end int // offsets
+	from, to   int // of what was committed, over all
 }
 
 func newEngine(o Options) *engine {

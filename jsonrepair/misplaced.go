@@ -271,7 +271,7 @@ func (e *engine) endsBefore(p int) bool {
 	if n == 0 || !e.str.quote.endedBy(mark) {
 		return false
 	}
-	if e.plainEnd(r+n) || e.starved {
+	if e.plainEnd(r+n) || e.starved || e.str.braces > 0 && e.inner(p, 0) {
 		return false
 	}
 	if e.stack.at(0).isObject() {
@@ -296,7 +296,7 @@ func (e *engine) endsAtLine(p int) int {
 		return none
 	}
 	if mark, n := e.quoteAt(r); n > 0 {
-		if e.str.quote.endedBy(mark) && e.stack.at(0).isObject() && e.keyAt(r, false) == yes && !e.plainEnd(r+n) {
+		if e.str.quote.endedBy(mark) && e.stack.at(0).isObject() && e.keyAt(r, false) == yes && !e.plainEnd(r+n) && (e.str.braces == 0 || !e.inner(p, 0)) {
 			return p
 		}
 		return none

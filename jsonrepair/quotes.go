@@ -638,7 +638,7 @@ func (e *engine) inner(p, n int) bool {
 			r++
 			continue
 		}
-		if depth > 0 && e.str.braces > 0 {
+		if depth > 0 {
 			r += w
 			continue
 		}

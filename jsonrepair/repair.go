@@ -75,7 +75,7 @@ func repair(data []byte, o Options) *Result {
 	slices.SortStableFunc(all[1:], func(a, b Reading) int { return cmp.Compare(a.Cost, b.Cost) })
 	r.Outcome, r.Readings = Ambiguous, all
 	if o.Strict {
-		r.Text, r.Values, r.log = nil, nil, editLog{}
+		r.Text, r.values, r.log = nil, nil, editLog{}
 	}
 	return r
 }
@@ -164,9 +164,11 @@ func (e *engine) several(r *Result) {
 	m.end()
 	r.Text, r.log = Apply(e.in, m.log.all(e.in)), m.log
 	if kept > 1 {
-		for i, d := range e.docs {
-			if keep[i] {
-				r.Values = append(r.Values, e.out[d.from:d.to:d.to])
+		r.values = func(yield func([]byte) bool) {
+			for i, d := range e.docs {
+				if keep[i] && !yield(e.out[d.from:d.to:d.to]) {
+					return
+				}
 			}
 		}
 	}

@@ -69,18 +69,25 @@ type Result struct {
 	// Open names what had not ended where a truncated document broke off, the
 	// outermost first.
 	Open []Open
-	// Values holds the parts of Text that came from values of their own, where
-	// the input held several; Text is then the array of them.
-	Values [][]byte
 	// Readings are the ways to read an ambiguous document, the likeliest first.
 	Readings []Reading
 	// Err says why the outcome is Failed.
 	Err *Error
 
+	values  iter.Seq[[]byte]
 	data    []byte
 	log     editLog
 	layout  bool // read with the indentation for evidence
 	evident bool // fewer edits speak for it
+}
+
+// Values returns the parts of Text that came from documents of their own, where
+// the input held several; Text is then the array of them. Otherwise there are none.
+func (r *Result) Values() iter.Seq[[]byte] {
+	if r.values == nil {
+		return func(func([]byte) bool) {}
+	}
+	return r.values
 }
 
 // Edits returns the changes that make Text of the input, in order. See [Apply].

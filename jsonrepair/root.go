@@ -84,8 +84,8 @@ func (e *engine) begin(p int) {
 	if e.log.full {
 		e.docs = e.docs[:0] // of a stream only the last one counts
 	}
-	open := e.classify(p).kind == tOpen
-	e.docs = append(e.docs, doc{open: open, start: p, end: p, from: e.committed()})
+	e.enclosed = e.classify(p).kind == tOpen
+	e.docs = append(e.docs, doc{start: p, end: p, from: e.committed()})
 }
 
 // committed is how much has been committed, in bytes of output.
@@ -149,8 +149,7 @@ func (e *engine) label(p int) bool {
 
 // scalarFollows reports whether a scalar document may follow another one.
 func (e *engine) scalarFollows(p int, t token) bool {
-	d := e.docs[len(e.docs)-1]
-	if d.open {
+	if e.enclosed {
 		return false
 	}
 	if t.kind == tQuote {

@@ -76,6 +76,7 @@ func (e *engine) scalar() bool {
 		if scanNumber(word) == len(word) {
 			e.value(p)
 			e.endScalar(r)
+			e.numberEnd = r
 			return true
 		}
 		if after, ok := literals[string(word)]; ok {
@@ -89,7 +90,7 @@ func (e *engine) scalar() bool {
 			return true
 		}
 	}
-	if r == p && (c < ' ' || strings.IndexByte("\\|!%^&*~?<>=", c) >= 0 && more) {
+	if r == p && (c < ' ' || strings.IndexByte("\\|!%^&*~?>=", c) >= 0 && more) {
 		e.edit(Junk, p, p+1, "")
 		e.pos = p + 1
 		return true
@@ -269,7 +270,10 @@ func (e *engine) bareKey() bool {
 	}
 	missing := n > 0 && isName(e.in[p-e.base:min(last, e.end())-e.base]) && e.keyAt(r, false) == no
 	closing := n > 0 && e.colonAt(e.skip(r+n)) == yes
-	thousands := e.state == objAfter && e.comma >= 0 && e.thousands(p, r)
+	group := none
+	if e.state == objAfter && e.comma >= 0 {
+		group = e.group(p, r)
+	}
 	opener := e.classify(r).kind == tOpen && isName(e.in[p-e.base:min(last, e.end())-e.base])
 	if e.starved {
 		return false
@@ -303,7 +307,7 @@ func (e *engine) bareKey() bool {
 		}
 		e.pos = r + n
 		e.keyEnded(e.pos)
-	case thousands:
+	case group >= 0:
 		comma := e.comma
 		if e.doubt(DoubtfulComma, comma, 1, "the digits behind the comma do not belong to the number") {
 			e.drop(Junk, r)
@@ -311,10 +315,18 @@ func (e *engine) bareKey() bool {
 			e.endValue(objAfter, r)
 			break
 		}
-		e.dropComma(Number)
+		if group == 3 {
+			e.dropComma(Number)
+		} else {
+			e.edit(Number, comma, comma+1, ".")
+			e.comma = none
+		}
 		e.pos = r
 		e.flush(r)
 		e.endValue(objAfter, r)
+		if group == 3 {
+			e.numberEnd = r
+		}
 	case !ok && e.atEnd(r):
 		// A key that breaks off.
 		e.keyStart = p
@@ -359,26 +371,35 @@ func quoteJSON(s string) string {
 	return strings.ToValidUTF8(b.String(), "\ufffd")
 }
 
-// thousands reports whether three digits stand at p, right behind a comma and a
-// number, and end at r.
-func (e *engine) thousands(p, r int) bool {
-	if p != e.comma+1 || e.comma != e.valueEnd || e.done != e.valueEnd || r-p != 3 {
-		return false
+// group returns how many digits stand at p, right behind a comma and a number, and
+// end at r: three, with a fraction or not, are a group of that number's, others its
+// fraction. -1: something else stands there.
+func (e *engine) group(p, r int) int {
+	if p != e.comma+1 || e.comma != e.numberEnd || e.done != e.valueEnd || e.in[e.comma-e.base] != ',' {
+		return none
 	}
-	for i := p; i < r; i++ {
-		if c := e.in[i-e.base]; c < '0' || c > '9' {
-			return false
-		}
+	digits := 0
+	for digits < r-p && isDigit(e.in[p+digits-e.base]) {
+		digits++
 	}
+	fraction := e.in[p+digits-e.base : r-e.base]
+	if digits == 0 || len(fraction) > 0 && (digits != 3 || fraction[0] != '.' || scanNumber(append([]byte{'0'}, fraction...)) != len(fraction)+1) {
+		return none
+	}
+	// The number before: up to three digits, or a group of its own.
 	i := e.comma
-	for i > e.base && isDigit(e.in[i-1-e.base]) {
+	for i > max(e.base, e.comma-4) && isDigit(e.in[i-1-e.base]) {
 		i--
 	}
-	n, c := e.comma-i, e.before(i)
-	if c == ',' && n == 3 {
-		return e.in[e.comma-e.base] == ',' // a group of its own
+	switch n, c := e.comma-i, e.before(i); {
+	case c == ',' && n == 3 && digits == 3:
+		return 3
+	case n == 0 || n > 3 || c == '.' || c == ',' || isWordByte(c):
+		return none
+	case digits == 3 && e.in[i-e.base] == '0':
+		return none
 	}
-	return n > 0 && n <= 3 && e.in[i-e.base] != '0' && c != '.' && !isWordByte(c) && e.in[e.comma-e.base] == ','
+	return digits
 }
 
 // scanNumber returns the length of the JSON number that b begins with.
