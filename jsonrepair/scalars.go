@@ -242,104 +242,129 @@ func (e *engine) regex(p int) int {
 	}
 }
 
-// bareKey reads a key without marks, or with the last one only.
-func (e *engine) bareKey() bool {
-	p := e.pos
-	r, last := p, p
+// bare is what stands in place of a key that has no first mark.
+type bare struct {
+	end, last int // behind it, and behind its last byte that is no white space
+	mark      token
+	is        bareKind
+	group     int // digits, of bareGroup
+}
+
+type bareKind uint8
+
+const (
+	bareJunk   bareKind = iota
+	bareWhole           // a key without marks
+	bareLast            // a key that has its last mark only
+	bareMoved           // a key whose first mark stands behind its first letter
+	bareGroup           // digits that belong to the number before the comma
+	bareBroken          // the beginning of a key at the end of the input
+)
+
+// bareAt judges what stands at p. It looks ahead.
+func (e *engine) bareAt(p int) bare {
+	b := bare{end: p, last: p}
 	for {
-		c, ok := e.peek(r)
+		c, ok := e.peek(b.end)
 		if !ok || c == '\n' || c == ',' || c == '{' || c == '}' || c == '[' || c == ']' || c == ':' || c == '=' {
 			break
 		}
-		if _, n := e.quoteAt(r); n > 0 {
+		if t := e.classify(b.end); t.kind == tQuote || t.kind == tColon {
 			break
 		}
-		if t := e.classify(r); t.kind == tColon {
-			break
-		}
-		r++
+		b.end++
 		if !isSpace(c) {
-			last = r
+			b.last = b.end
 		}
 	}
+	r := b.end
 	c, ok := e.peek(r)
-	mark, n := e.quoteAt(r)
-	colon := e.colonAt(r)
-	if e.classify(r).kind == tColon {
-		colon = yes
-	}
-	missing := n > 0 && isName(e.in[p-e.base:min(last, e.end())-e.base]) && e.keyAt(r, false) == no
-	closing := n > 0 && e.colonAt(e.skip(r+n)) == yes
-	group := none
+	name := isName(e.source(p, min(b.last, e.end())))
+	b.mark = e.classify(r)
+	quoted := b.mark.kind == tQuote
 	if e.state == objAfter && e.comma >= 0 {
-		group = e.group(p, r)
+		b.group = e.group(p, r)
+	} else {
+		b.group = none
 	}
-	opener := e.classify(r).kind == tOpen && isName(e.in[p-e.base:min(last, e.end())-e.base])
-	if e.starved {
-		return false
-	}
-	moved := n > 0 && last == r && r == p+1 && c != 0 && isWordByte(e.in[p-e.base]) && mark == doubleQuote && !closing && e.keyAt(r, false) == yes
-	if e.starved {
-		return false
-	}
-	switch {
-	case moved: // the mark should stand before the first letter
-		e.beginString(p, token{quote: noQuote}, roleKey)
-		e.edit(Quote, r, r+n, "")
-		e.str.quote = mark
-		e.pos = r + n
-	case ok && colon == yes && last > p, missing && r > last, opener && c != '(' && ok && last > p:
-		e.separate(p)
-		e.keyStart = p
-		e.edit(MissingQuote, p, last, quoteJSON(e.text(p, last)))
-		e.pos = last
-		e.keyEnded(last)
+	switch closing := quoted && e.colonAt(e.skip(r+b.mark.n)) == yes; {
+	case quoted && !closing && b.last == r && r == p+1 && isWordByte(e.in[p-e.base]) && b.mark.quote == doubleQuote && e.keyAt(r, false) == yes:
+		b.is = bareMoved
+	case ok && (b.mark.kind == tColon || e.colonAt(r) == yes) && b.last > p,
+		quoted && name && r > b.last && e.keyAt(r, false) == no,
+		ok && b.mark.kind == tOpen && name && c != '(':
+		b.is = bareWhole
 	case closing:
+		b.is = bareLast
+	case b.group >= 0:
+		b.is = bareGroup
+	case !ok && e.atEnd(r):
+		b.is = bareBroken
+	}
+	return b
+}
+
+// bareKey reads a key that has no first mark, or what stands in its place.
+func (e *engine) bareKey() bool {
+	p := e.pos
+	b := e.bareAt(p)
+	if e.starved {
+		return false
+	}
+	switch b.is {
+	case bareMoved:
+		e.beginString(p, token{quote: noQuote}, roleKey)
+		e.edit(Quote, b.end, b.end+b.mark.n, "")
+		e.str.quote = b.mark.quote
+		e.pos = b.end + b.mark.n
+	case bareWhole:
 		e.separate(p)
 		e.keyStart = p
-		if s := quoteJSON(e.text(p, r)); s[1:len(s)-1] == e.text(p, r) {
+		e.edit(MissingQuote, p, b.last, quoteJSON(e.text(p, b.last)))
+		e.pos = b.last
+		e.keyEnded(b.last)
+	case bareLast:
+		e.separate(p)
+		e.keyStart = p
+		if s := quoteJSON(e.text(p, b.end)); s[1:len(s)-1] == e.text(p, b.end) {
 			e.insertAfter(MissingQuote, p, `"`)
 		} else {
-			e.edit(MissingQuote, p, r, s[:len(s)-1])
+			e.edit(MissingQuote, p, b.end, s[:len(s)-1])
 		}
-		if mark != doubleQuote {
-			e.edit(Quote, r, r+n, `"`)
+		if b.mark.quote != doubleQuote {
+			e.edit(Quote, b.end, b.end+b.mark.n, `"`)
 		}
-		e.pos = r + n
+		e.pos = b.end + b.mark.n
 		e.keyEnded(e.pos)
-	case group >= 0:
-		comma := e.comma
-		if e.doubt(DoubtfulComma, comma, 1, "the digits behind the comma do not belong to the number") {
-			e.drop(Junk, r)
-			e.pos = r
-			e.endValue(objAfter, r)
-			break
-		}
-		if group == 3 {
-			e.dropComma(Number)
-		} else {
-			e.edit(Number, comma, comma+1, ".")
-			e.comma = none
-		}
-		e.pos = r
-		e.flush(r)
-		e.endValue(objAfter, r)
-		if group == 3 {
-			e.numberEnd = r
-		}
-	case !ok && e.atEnd(r):
-		// A key that breaks off.
+	case bareGroup:
+		e.joinGroup(b)
+	case bareBroken:
 		e.keyStart = p
 		e.state = objKey
-		e.pos = r
+		e.pos = b.end
 	default:
-		if r == p {
-			r++
-		}
-		e.edit(Junk, p, r, "")
-		e.pos = r
+		e.pos = max(b.end, p+1)
+		e.edit(Junk, p, e.pos, "")
 	}
 	return true
+}
+
+// joinGroup makes digits behind a comma part of the number before it.
+func (e *engine) joinGroup(b bare) {
+	e.pos = b.end
+	switch comma := e.comma; {
+	case e.doubt(DoubtfulComma, comma, 1, "the digits behind the comma do not belong to the number"):
+		e.drop(Junk, b.end)
+	case b.group == 3:
+		e.dropComma(Number)
+	default:
+		e.edit(Number, comma, comma+1, ".")
+	}
+	e.flush(b.end)
+	e.endValue(objAfter, b.end)
+	if b.group == 3 {
+		e.numberEnd = b.end
+	}
 }
 
 // isName reports whether a text is one word.
