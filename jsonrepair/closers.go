@@ -70,7 +70,12 @@ func (e *engine) parenthesized(p int) bool {
 	} else if r = e.wordEnd(r); r == from {
 		return false
 	}
-	return e.has(e.skip(r), ")")
+	if r = e.skip(r); !e.has(r, ")") {
+		return false
+	}
+	_, more := e.peek(e.skip(r + 1))
+	t := e.classify(e.skip(r + 1))
+	return !more || t.kind == tComma || t.kind == tClose
 }
 
 // setAt reports whether what follows a brace is a set: at least two strings or
@@ -270,7 +275,7 @@ func (e *engine) following(p int) follow {
 		}
 	}
 	switch t := e.classify(p); {
-	case t.kind == tQuote && e.stack.n > 0 && e.noColon(p, t):
+	case comma && t.kind == tQuote && e.stack.n > 0 && e.noColon(p, t):
 		return fKey
 	case t.kind == tOpen && t.frame != tuple:
 		return fElement

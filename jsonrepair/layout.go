@@ -156,7 +156,7 @@ func laidOut(data []byte) bool {
 		end := text[len(text)-1]
 		last, opened = column, end == '{' || end == '['
 	}
-	return fits >= 3*others+2 && others <= 3+fits/50
+	return fits >= 3*others+1 && others <= 3+fits/50
 }
 
 // closedOutside reports whether the last line of a text closes a container as far

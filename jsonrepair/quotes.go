@@ -263,7 +263,7 @@ func (e *engine) ends(p, n int) bool {
 	case roleKey:
 		return e.endsKey(p, r, c, t)
 	case roleRoot:
-		return !e.laterMark(at, e.str.quote)
+		return t.kind == tQuote && e.onNewLine(p, r) || !e.laterMark(at, e.str.quote)
 	}
 	switch t.kind {
 	case tComma:
@@ -380,7 +380,7 @@ func (e *engine) endsBeforeComma(p, n, m int) bool {
 			if k == unknown && e.limit <= e.end() {
 				return e.undecided(p, n)
 			}
-			return k != no || e.noColon(m, t) || !e.inner(p, n)
+			return k != no || e.noColon(m, t) || e.halfQuoted(m+t.n) || !e.inner(p, n)
 		}
 		if e.stack.at(0).isObject() {
 			if k := e.keyAt(m, true); k != no {
@@ -399,6 +399,18 @@ func (e *engine) endsBeforeComma(p, n, m int) bool {
 		}
 		return !e.inner(p, n)
 	}
+}
+
+// halfQuoted reports whether a key without its last mark stands at m: a word, a
+// colon, and a mark that begins something.
+func (e *engine) halfQuoted(m int) bool {
+	r := e.wordEnd(m)
+	if r == m || !e.has(r, ": ") {
+		return false
+	}
+	r = e.blanks(r + 1)
+	_, n := e.quoteAt(r)
+	return n > 0 && e.wordByte(r+n) > 0
 }
 
 // noColon reports whether a string and a value stand at m, as a key and a value

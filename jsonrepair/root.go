@@ -26,6 +26,9 @@ func (e *engine) stepRoot() bool {
 			e.flush(e.pos)
 		}
 		return true
+	case p == 0 && (e.has(p, "\xff\xfe") || e.has(p, "\xfe\xff") || e.has(p+1, "\x00")):
+		e.fail(0, "the text is not UTF-8 but looks like UTF-16", "convert it to UTF-8")
+		return false
 	case p == 0 && c == 0xef && e.has(p, "\ufeff"):
 		e.edit(ByteOrderMark, p, p+3, "")
 		e.pos = p + 3
@@ -39,6 +42,8 @@ func (e *engine) stepRoot() bool {
 		begin = func() { e.begin(p); e.beginContainer(p, t, f) }
 	case t.kind == tQuote && e.keyAt(p, false) == yes, t.kind == tWord && e.linesOfKeys(p):
 		begin = func() { e.begin(p); e.implicit(p) }
+	case (t.quote == backQuote || t.quote == singleQuote) && (e.has(p+t.n, "{") || e.has(p+t.n, "[")):
+		begin = func() { e.mode, e.prose = inProse, e.done } // code in a line of text
 	case t.kind == tQuote && e.scalarString(p, t):
 		begin = func() { e.begin(p); e.beginString(p, t, roleRoot) }
 	case (t.kind == tWord || c == '.' && t.kind != tEllipsis) && e.scalarWord(p):
@@ -230,7 +235,7 @@ func (e *engine) callOfScalar(p int) int {
 // maxTuples is how deep tuples are looked into.
 const maxTuples = 8
 
-// tuple reports whether scalars between commas and in parentheses stand at p.
+// tuple reports whether values between commas and in parentheses stand at p.
 func (e *engine) tuple(p int) bool {
 	depth, commas := 0, 0
 	for {
@@ -238,19 +243,23 @@ func (e *engine) tuple(p int) bool {
 		c, ok := e.peek(p)
 		switch t := e.classify(p); {
 		case !ok:
-			return false
-		case c == '(':
+			return commas > 0 && !e.atEnd(p)
+		case t.kind == tOpen && t.n == 1 && (c == '(' || depth > 0):
 			if depth++; depth > maxTuples {
 				return false
 			}
 			p++
-		case c == ')':
+		case t.kind == tClose && t.n == 1:
 			p++
 			if depth--; depth == 0 {
-				return commas > 0
+				return commas > 0 && c == ')'
 			}
 		case c == ',':
-			commas++
+			if depth == 1 {
+				commas++
+			}
+			p++
+		case c == ':' && depth > 1:
 			p++
 		case t.kind == tQuote:
 			if p, ok = e.stringEnd(p+t.n, t.quote); !ok {

@@ -1,6 +1,9 @@
 package jsonrepair
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // Stream repairs a document that arrives in pieces. What it commits is final:
 // joined, it is the text that [Repair] would give, and at every moment it is the
@@ -12,6 +15,8 @@ type Stream struct {
 	result *Result
 }
 
+var errClosed = errors.New("jsonrepair: the stream was closed before")
+
 // NewStream returns a stream without input.
 func NewStream(o Options) *Stream {
 	s := &Stream{e: newEngine(o)}
@@ -20,9 +25,12 @@ func NewStream(o Options) *Stream {
 }
 
 // Write takes the next piece of the input. It returns an [*Error] once a limit
-// has been reached, and nothing else.
+// has been reached, and an error behind Close.
 func (s *Stream) Write(p []byte) (int, error) {
 	e := s.e
+	if s.result != nil {
+		return 0, errClosed
+	}
 	if s.read += len(p); e.o.MaxBytes > 0 && s.read > e.o.MaxBytes {
 		e.fail(e.o.MaxBytes, "the document is longer than allowed", "raise MaxBytes")
 	}

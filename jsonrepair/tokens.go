@@ -143,6 +143,12 @@ func (e *engine) classify(p int) token {
 		if _, n := e.quoteAt(r); n > 0 {
 			return token{kind: tPlus, n: 1}
 		}
+	case c == 0x1b && e.has(p, "\x1b["):
+		n := 2
+		for c, ok := e.peek(p + n); ok && (isDigit(c) || c == ';'); c, ok = e.peek(p + n) {
+			n++
+		}
+		return token{kind: tSpace, n: n + 1} // of a terminal: up to its last letter
 	case c < ' ' && !isSpace(c):
 		return token{kind: tSpace, n: 1}
 	}
@@ -246,7 +252,7 @@ func (e *engine) token(t token) bool {
 	switch t.kind {
 	case tSpace:
 		after := " "
-		if t.n == 3 && e.in[p-e.base] == 0xef || t.n == 1 {
+		if c := e.in[p-e.base]; t.n == 3 && c == 0xef || c < ' ' {
 			after = "" // of no width
 		}
 		e.edit(SpecialSpace, p, p+t.n, after)
