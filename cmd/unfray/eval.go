@@ -102,6 +102,9 @@ func (e *evalFlags) run(cmd *cobra.Command, files []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := e.checkOutputs(); err != nil {
+		return err
+	}
 	e.model.parallel = 1
 	model, engine, err := e.model.open(cmd.Context())
 	if err != nil {
@@ -146,6 +149,9 @@ func (e *evalFlags) check() ([]heal.Mode, error) {
 		if err != nil {
 			return nil, usageError(err.Error())
 		}
+		if slices.Contains(modes, mode) {
+			return nil, usageError("--modes names " + name + " twice")
+		}
 		modes = append(modes, mode)
 	}
 	slices.Sort(e.chars)
@@ -154,14 +160,32 @@ func (e *evalFlags) check() ([]heal.Mode, error) {
 		return nil, usageError("--chars " + strconv.Itoa(e.chars[0]) + ": give numbers above 0")
 	}
 	for _, n := range []struct {
-		flag  string
-		value int
-	}{{"cuts", e.cuts}, {"prompt-bytes", e.promptBytes}, {"max-tokens", e.maxTokens - 1}} {
-		if n.value < 0 {
-			return nil, usageError("--" + n.flag + " is too small")
+		flag         string
+		value, least int
+	}{{"cuts", e.cuts, 0}, {"prompt-bytes", e.promptBytes, 0}, {"max-tokens", e.maxTokens, 1}} {
+		if n.value < n.least {
+			return nil, usageError(fmt.Sprintf("--%s %d: give at least %d", n.flag, n.value, n.least))
 		}
 	}
 	return modes, nil
+}
+
+// checkOutputs makes the files that results will be written to: better to fail
+// now than at the end of a long run.
+func (e *evalFlags) checkOutputs() error {
+	for _, path := range []string{e.jsonPath, e.svgPath} {
+		if path == "" || path == "-" {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *evalFlags) readPeers() ([]peerTexts, error) {
@@ -170,6 +194,9 @@ func (e *evalFlags) readPeers() ([]peerTexts, error) {
 		name, path, ok := strings.Cut(arg, "=")
 		if !ok || name == "" || path == "" {
 			return nil, usageError(fmt.Sprintf("--peer %s: give NAME=FILE", arg))
+		}
+		if slices.Contains(e.modes, name) || slices.ContainsFunc(peers, func(p peerTexts) bool { return p.name == name }) {
+			return nil, usageError(fmt.Sprintf("--peer %s: another column is called %s", arg, name))
 		}
 		f, err := os.Open(path)
 		if err != nil {
@@ -229,11 +256,17 @@ func (v *evaluator) file(ctx context.Context, path string, peers []peerTexts) ([
 		return nil, err
 	}
 	defer f.Close()
-	cuts, err := eval.Read(f, v.model.Tokenizer(), eval.Options{
+	cuts, skipped, err := eval.Read(f, v.model.Tokenizer(), eval.Options{
 		Lines: v.flags.cuts, TruthRunes: v.flags.chars[0], PromptBytes: v.flags.promptBytes,
 	})
 	if err != nil {
 		return nil, err
+	}
+	if skipped > 0 {
+		fmt.Fprintf(v.progress, "unfray: note: %s: %d of the cuts were left out: their prompt is empty, or their truth has fewer than %d characters\n", path, skipped, v.flags.chars[0])
+	}
+	if len(cuts) == 0 {
+		return nil, errors.New("no cut is left to evaluate")
 	}
 	bar, done := progress(ctx, v.progress, len(cuts))
 	defer done()

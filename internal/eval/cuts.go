@@ -88,11 +88,12 @@ func (r *record) cut() (prompt, truth string, err error) {
 	return "", "", errors.New(`not a cut: give "prompt" and "truth", "prefix" and "next", or "prefix", "middle" and "suffix"`)
 }
 
-// Read takes cuts from JSON Lines, compressed by gzip or not. A cut with an
-// empty prompt is left out. A line that is wrong is a [*LineError].
-func Read(r io.Reader, t *tokenizer.Tokenizer, o Options) ([]Cut, error) {
-	var cuts []Cut
-	err := eachRecord(r, o.Lines, func(line int, in *record) error {
+// Read takes cuts from JSON Lines, compressed by gzip or not. Cuts with an empty
+// prompt or too short a truth are left out; skipped is how many. A line that is
+// wrong, an id that comes twice included, is a [*LineError].
+func Read(r io.Reader, t *tokenizer.Tokenizer, o Options) (cuts []Cut, skipped int, err error) {
+	seen := map[string]bool{}
+	err = eachRecord(r, o.Lines, func(line int, in *record) error {
 		prompt, truth, err := in.cut()
 		if err != nil {
 			return err
@@ -101,16 +102,21 @@ func Read(r io.Reader, t *tokenizer.Tokenizer, o Options) ([]Cut, error) {
 		if err != nil {
 			return err
 		}
+		if seen[id] {
+			return fmt.Errorf("a second cut with the id %q", id)
+		}
+		seen[id] = true
 		if o.PromptBytes > 0 {
 			prompt = tail(prompt, o.PromptBytes)
 		}
 		if prompt == "" || utf8.RuneCountInString(truth) < o.TruthRunes {
+			skipped++
 			return nil
 		}
 		cuts = append(cuts, Cut{ID: id, Prompt: prompt, Truth: truth, Dirty: dirty(t, prompt, truth)})
 		return nil
 	})
-	return cuts, err
+	return cuts, skipped, err
 }
 
 // ReadTexts takes the continuations that another program wrote, by the id of

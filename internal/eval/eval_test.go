@@ -28,7 +28,7 @@ func TestRead(t *testing.T) {
 	io.WriteString(zw, file)
 	zw.Close()
 	for _, in := range []string{file, z.String()} {
-		cuts, err := eval.Read(strings.NewReader(in), tok, eval.Options{TruthRunes: 2, PromptBytes: 2})
+		cuts, _, err := eval.Read(strings.NewReader(in), tok, eval.Options{TruthRunes: 2, PromptBytes: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if cuts, err := eval.Read(strings.NewReader(file), tok, eval.Options{Lines: 1}); err != nil || len(cuts) != 1 {
+	if cuts, _, err := eval.Read(strings.NewReader(file), tok, eval.Options{Lines: 1}); err != nil || len(cuts) != 1 {
 		t.Errorf("1 line: %v, %v", cuts, err)
 	}
 }
@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	tok := smallToy(t, rand.New(rand.NewPCG(1, 2)))
 	for _, in := range []string{`{"id":"a"}`, `[`, `{"prompt":"a","truth":"\ud800"}`, `{"id":{},"prompt":"a","truth":"b"}`, `{"prompt":1,"truth":"b"}`} {
-		_, err := eval.Read(strings.NewReader("\n"+in), tok, eval.Options{})
+		_, _, err := eval.Read(strings.NewReader("\n"+in), tok, eval.Options{})
 		var line *eval.LineError
 		if !errors.As(err, &line) || line.Line != 2 {
 			t.Errorf("%s: %v", in, err)
@@ -71,7 +71,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("{\"id\":1,\"prompt\":\"é\",\"truth\":\"b\"}\n{}"))
 	f.Add([]byte{0x1f, 0x8b, 8, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {
-		cuts, err := eval.Read(bytes.NewReader(in), tok, eval.Options{TruthRunes: 1, PromptBytes: 8})
+		cuts, _, err := eval.Read(bytes.NewReader(in), tok, eval.Options{TruthRunes: 1, PromptBytes: 8})
 		if err != nil {
 			return
 		}
