@@ -64,7 +64,8 @@ type engine struct {
 
 	pos, done int
 	held      []change
-	out       []byte
+	out       []byte // what has been committed and not taken
+	counts    bool   // it is only counted: the edits say what it is
 	log       editLog
 	findings  []Finding
 	err       *Error
@@ -221,15 +222,28 @@ func (e *engine) flush(to int) {
 			break
 		}
 		n++
-		e.out = append(e.out, e.in[e.done-e.base:c.from-e.base]...)
-		e.out = append(e.out, c.after...)
+		e.emit(c.from)
+		if e.counts {
+			e.taken += len(c.after)
+		} else {
+			e.out = append(e.out, c.after...)
+		}
 		e.done = c.to
 		e.record(c)
 	}
 	e.held = e.held[:copy(e.held, e.held[n:])]
 	if to > e.done {
-		e.out = append(e.out, e.in[e.done-e.base:to-e.base]...)
+		e.emit(to)
 		e.done = to
+	}
+}
+
+// emit commits the input from done to an offset as it is.
+func (e *engine) emit(to int) {
+	if e.counts {
+		e.taken += to - e.done
+	} else {
+		e.out = append(e.out, e.in[e.done-e.base:to-e.base]...)
 	}
 }
 

@@ -83,10 +83,12 @@ func repair(data []byte, o Options) *Result {
 // read reads a whole document in one way, and returns what the doubts were.
 func read(data []byte, o Options, flip int) (*Result, []Finding) {
 	e := newEngine(o)
-	e.in, e.eof, e.flip = data, true, flip
-	e.out = make([]byte, 0, len(data)+len(data)/16+16)
+	e.in, e.eof, e.flip, e.counts = data, true, flip, true
 	e.run()
 	r := e.result()
+	if r.Outcome != Failed {
+		r.Text = e.apply(&e.log, e.taken)
+	}
 	if len(e.docs) > 1 && r.Outcome != Failed {
 		e.several(r)
 	}
@@ -130,7 +132,7 @@ func (e *engine) result() *Result {
 	if e.err != nil {
 		return &Result{Outcome: Failed, Err: e.err, Findings: e.findings}
 	}
-	r := &Result{Outcome: Repaired, Text: e.out, data: e.in, log: e.log, Findings: e.findings}
+	r := &Result{Outcome: Repaired, data: e.in, log: e.log, Findings: e.findings}
 	if e.cut {
 		r.Outcome = Truncated
 		r.Open = e.open
@@ -146,7 +148,7 @@ func (e *engine) several(r *Result) {
 	keep := make([]bool, len(e.docs))
 	kept := 0
 	for i, d := range e.docs {
-		if keep[i] = !empty(e.out[d.from:d.to]) || e.cut && i == len(e.docs)-1; keep[i] {
+		if keep[i] = !empty(r.Text[d.from:d.to]) || e.cut && i == len(e.docs)-1; keep[i] {
 			kept++
 		}
 	}
@@ -162,11 +164,12 @@ func (e *engine) several(r *Result) {
 		m.edit(ed)
 	}
 	m.end()
-	r.Text, r.log = Apply(e.in, m.log.all(e.in)), m.log
+	documents := r.Text
+	r.Text, r.log = e.apply(&m.log, len(documents)+2), m.log
 	if kept > 1 {
 		r.values = func(yield func([]byte) bool) {
 			for i, d := range e.docs {
-				if keep[i] && !yield(e.out[d.from:d.to:d.to]) {
+				if keep[i] && !yield(documents[d.from:d.to:d.to]) {
 					return
 				}
 			}
@@ -252,9 +255,17 @@ func (m *merger) end() { m.stop() }
 
 func (e *engine) source(from, to int) []byte { return e.in[from-e.base : to-e.base] }
 
+// apply returns the input with edits applied, which is about size bytes long.
+func (e *engine) apply(l *editLog, size int) []byte {
+	return apply(make([]byte, 0, size), e.in, l.all(e.in))
+}
+
 // Apply returns data with edits applied, which must be in order and must fit it.
 func Apply(data []byte, edits iter.Seq[Edit]) []byte {
-	var out []byte
+	return apply(make([]byte, 0, len(data)), data, edits)
+}
+
+func apply(out, data []byte, edits iter.Seq[Edit]) []byte {
 	at := 0
 	for ed := range edits {
 		out = append(out, data[at:ed.Offset]...)

@@ -522,7 +522,9 @@ func (e *engine) closeAll(k Kind) {
 	}
 	var closers strings.Builder
 	closers.Grow(e.stack.n)
-	e.out = slices.Grow(e.out, e.stack.n)
+	if !e.counts {
+		e.out = slices.Grow(e.out, e.stack.n)
+	}
 	for e.stack.n > 0 {
 		closers.WriteByte(e.stack.at(0).closer())
 		e.pop()

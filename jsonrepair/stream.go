@@ -86,7 +86,7 @@ func (s *Stream) Close() *Result {
 		s.e.eof = true
 		s.e.run()
 		s.result = s.e.result()
-		s.result.Text, s.result.log = nil, editLog{}
+		s.result.log = editLog{}
 		if s.e.doubted > 0 && s.result.Outcome != Failed {
 			s.result.Outcome = Ambiguous
 		}
