@@ -148,7 +148,10 @@ func (e *engine) classify(p int) token {
 		for c, ok := e.peek(p + n); ok && (isDigit(c) || c == ';'); c, ok = e.peek(p + n) {
 			n++
 		}
-		return token{kind: tSpace, n: n + 1} // of a terminal: up to its last letter
+		if _, ok := e.peek(p + n); ok {
+			n++
+		}
+		return token{kind: tSpace, n: n} // of a terminal: up to its last letter
 	case c < ' ' && !isSpace(c):
 		return token{kind: tSpace, n: 1}
 	}
