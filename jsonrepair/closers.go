@@ -17,6 +17,7 @@ func (e *engine) opener(t token) bool {
 	}
 	f := e.frameAt(p, t)
 	single := f == tuple && e.parenthesized(p+t.n)
+	text := f == tuple && !single && t.n == 1 && e.state != objStart && e.state != objAfter && !e.tuple(p) && !e.emptyTuple(p)
 	if e.starved {
 		return false
 	}
@@ -26,8 +27,25 @@ func (e *engine) opener(t token) bool {
 		e.pos = p + t.n
 		return true
 	}
+	if text {
+		e.beginString(p, token{quote: noQuote}, roleValue)
+		return true
+	}
 	e.beginContainer(p, t, f)
 	return true
+}
+
+// emptyTuple reports whether nothing but white space is between the parentheses
+// that stand at p, and nothing belongs to them behind. It looks ahead.
+func (e *engine) emptyTuple(p int) bool {
+	r := e.skip(p + 1)
+	if !e.has(r, ")") {
+		return false
+	}
+	r = e.skip(r + 1)
+	_, more := e.peek(r)
+	t := e.classify(r)
+	return !more || t.kind == tComma || t.kind == tClose
 }
 
 // frameAt is the container that an opener at p begins. It looks ahead.
@@ -161,7 +179,7 @@ func (e *engine) fits(run []closing, next int) bool {
 			return false
 		}
 	}
-	return (len(run) < e.stack.n || e.endsAt(next)) && e.inPlace(run, next)
+	return (len(run) < e.stack.n || e.endsAt(next) || len(run) == 1 && e.anotherOpens(next)) && e.inPlace(run, next)
 }
 
 // closerRun returns the closers from pos on, with nothing but white space and
@@ -195,6 +213,16 @@ func (e *engine) endsAt(p int) bool {
 	}
 	t := e.classify(p)
 	return t.kind != tComma && t.kind != tQuote && t.kind != tClose
+}
+
+// anotherOpens reports whether a comma and another container stand at p, which a
+// document of its own begins with.
+func (e *engine) anotherOpens(p int) bool {
+	if !e.has(p, ",") {
+		return false
+	}
+	t := e.classify(e.skip(p + 1))
+	return t.kind == tOpen && t.frame != tuple
 }
 
 // close commits a closer that fits the innermost container, or stands for the

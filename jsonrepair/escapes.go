@@ -39,7 +39,11 @@ func (e *engine) escape(p int) action {
 		}
 	case 'U':
 		if v, ok := e.hex(p+2, 8); ok && utf8.ValidRune(rune(v)) {
-			return e.replaceString(InvalidEscape, 10, string(rune(v)))
+			after := string(rune(v))
+			if v < ' ' || v == '"' || v == '\\' {
+				after = fmt.Sprintf(`\u%04x`, v)
+			}
+			return e.replaceString(InvalidEscape, 10, after)
 		}
 	case '0':
 		if d, _ := e.peek(p + 2); d < '0' || d > '9' {
@@ -158,6 +162,8 @@ func (e *engine) drive(p int) (shape, certain bool) {
 		switch c, ok := e.peek(r); {
 		case !ok, c == '\\':
 			return false, false
+		case c == '"' && e.stack.n > 0 && e.plainEnd(r+1):
+			return true, true
 		case c == '"' || c == '/' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't':
 		case c == 'u':
 			if _, ok := e.hex(r+1, 4); !ok {

@@ -119,7 +119,7 @@ func (e *engine) movedMark(p, n int) int {
 // behind its mark: a member or element follows on another line, without one.
 func (e *engine) movedComma(p int) bool {
 	mark, n := e.quoteAt(p + 1)
-	if n == 0 || !e.str.quote.endedBy(mark) {
+	if n == 0 || !e.str.quote.endedBy(mark) || e.stack.n == 0 {
 		return false
 	}
 	r := e.blanks(p + 1 + n)

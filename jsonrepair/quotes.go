@@ -102,6 +102,9 @@ func (e *engine) keyAt(p int, bare bool) answer {
 		case c == '\n':
 			return no
 		case c == '\\' && q != escapedDouble:
+			if _, ok := e.peek(p + 1); !ok {
+				return unknown
+			}
 			p += 2
 			continue
 		}
@@ -140,19 +143,19 @@ func (e *engine) bareKeyAt(p int) answer {
 	if _, n := e.quoteAt(p); n > 0 {
 		p += n // its first mark is missing
 	}
+	if e.has(p, "://") {
+		return no // of a URL
+	}
 	return e.colonAt(e.skip(p))
 }
 
-// colonAt reports whether a colon stands at p, and not that of a URL.
+// colonAt reports whether a colon stands at p.
 func (e *engine) colonAt(p int) answer {
 	c, ok := e.peek(p)
 	switch {
 	case !ok:
 		return unknown
 	case c == ':':
-		if e.has(p, "://") {
-			return no
-		}
 		return yes
 	case c == '=' && e.equals:
 		return yes
@@ -214,6 +217,9 @@ func (e *engine) stringEnd(p int, q quote) (int, bool) {
 			return p, false
 		}
 		if c == '\\' && q != escapedDouble {
+			if _, ok := e.peek(p + 1); !ok {
+				return p, false
+			}
 			p += 2
 			continue
 		}
@@ -247,8 +253,10 @@ func (e *engine) ends(p, n int) bool {
 		t = token{kind: tWord}
 	}
 	switch t.kind {
-	case tEnd, tPlus:
+	case tPlus:
 		return true
+	case tEnd:
+		return !e.inner(p, n)
 	case tEllipsis:
 		r = e.skip(r + t.n)
 		if c, ok = e.peek(r); !ok {
@@ -256,8 +264,15 @@ func (e *engine) ends(p, n int) bool {
 		}
 		t = e.classify(r)
 	}
-	if e.str.role == roleValue && e.str.braces > 0 && e.str.inner > 0 && e.inner(p, n) {
-		return false // JSON or code inside the string
+	if e.str.role == roleValue && e.commentHolds(at, r) {
+		return false
+	}
+	if e.str.role == roleValue && e.str.braces > 0 && e.str.inner > 0 {
+		// JSON or code inside the string: a mark that may end it does, unless the
+		// string's own brackets close before another one.
+		if later := e.later(p, n); later == laterClosed || later == laterOpen && !e.plainEnd(at) {
+			return false
+		}
 	}
 	switch e.str.role {
 	case roleKey:
@@ -272,7 +287,8 @@ func (e *engine) ends(p, n int) bool {
 		return e.endsBeforeCloser(p, n, r)
 	case tColon:
 		next := e.blanks(r + t.n)
-		return e.onNewLine(r, min(next, e.end())) || !e.inner(p, n)
+		_, mark := e.quoteAt(next)
+		return mark > 0 && e.onNewLine(r, min(next, e.end())) || !e.inner(p, n)
 	case tQuote:
 		return e.endsBeforeQuote(p, n, r, t)
 	}
@@ -284,6 +300,26 @@ func (e *engine) ends(p, n int) bool {
 func (e *engine) undecided(p, n int) bool {
 	e.find(UndecidedInWindow, p, n, "what follows within the window does not tell whether this quotation mark ends the string; it was taken to")
 	return true
+}
+
+// commentHolds reports whether what looks like a comment between at and r holds a
+// mark that ends the string: then it is text.
+func (e *engine) commentHolds(at, r int) bool {
+	p := e.blanks(at)
+	if c, ok := e.peek(p); !ok || p >= r || c != '/' && c != '#' {
+		return false
+	}
+	for ; ; p++ {
+		c, ok := e.peek(p)
+		if !ok || c == '\n' {
+			return false
+		}
+		if mark, n := e.quoteAt(p); n > 0 && e.str.quote.endedBy(mark) {
+			if c, ok := e.peek(p + n); ok && (c == ',' || c == '}' || c == ']') && e.plainEnd(p+n) {
+				return true
+			}
+		}
+	}
 }
 
 // opening reports whether a mark looks like an opening one: behind white space,
@@ -405,7 +441,7 @@ func (e *engine) endsBeforeComma(p, n, m int) bool {
 // colon, and a mark that begins something.
 func (e *engine) halfQuoted(m int) bool {
 	r := e.wordEnd(m)
-	if r == m || !e.has(r, ": ") {
+	if r == m || !e.has(r, ":") {
 		return false
 	}
 	r = e.blanks(r + 1)
@@ -579,6 +615,9 @@ func (e *engine) endsBeforeWord(p, n, r int) bool {
 	if apart && !newline && e.str.inner%2 == 1 && e.inner(p, n) {
 		return false // it ends what an inner one began
 	}
+	if _, mark := e.quoteAt(r); newline && mark == 0 && e.stack.at(0).isObject() && e.keyAt(r, true) == yes && e.inner(p, n) {
+		return e.doubt(DoubtfulQuote, p, n, "the string ends here, and a key without quotation marks follows")
+	}
 	if apart && e.stack.at(0).isObject() && (newline || !isSpace(e.before(p))) && e.keyAt(r, true) == yes {
 		return newline || e.keyAndValue(r) || !e.doubtful(p, n)
 	}
@@ -628,12 +667,27 @@ func (e *engine) quotedWord(p, r int) bool {
 
 // inner reports whether the string goes on behind the mark at p and ends at a
 // later one that is in view.
-func (e *engine) inner(p, n int) bool {
+func (e *engine) inner(p, n int) bool { return e.later(p, n) != laterNone }
+
+// later says whether a later mark in view ends the string.
+type later uint8
+
+const (
+	laterNone   later = iota
+	laterOpen         // one may, but brackets are open in the string there
+	laterClosed       // one does
+)
+
+func (e *engine) later(p, n int) later {
 	depth := e.str.braces // what is open in the string
+	found := laterNone
 	for r := p + n; ; {
 		c, ok := e.peek(r)
 		if !ok {
-			return e.atEnd(r) && e.opening(p, n)
+			if found == laterNone && e.atEnd(r) && e.opening(p, n) {
+				return laterClosed
+			}
+			return found
 		}
 		switch c {
 		case '{', '[':
@@ -642,7 +696,10 @@ func (e *engine) inner(p, n int) bool {
 			depth--
 		}
 		if c == '\\' && e.str.quote != escapedDouble {
-			r += 2
+			if _, ok := e.peek(r + 1); ok {
+				r++
+			}
+			r++
 			continue
 		}
 		mark, w := e.quoteAt(r)
@@ -650,15 +707,15 @@ func (e *engine) inner(p, n int) bool {
 			r++
 			continue
 		}
-		if depth > 0 {
-			r += w
-			continue
-		}
-		if e.str.role != roleKey && e.startsKey(r, w) {
-			return false
-		}
-		if e.plainEnd(r + w) {
-			return true
+		switch {
+		case depth > 0:
+			if e.plainEnd(r + w) {
+				found = laterOpen
+			}
+		case e.str.role != roleKey && e.startsKey(r, w):
+			return found
+		case e.plainEnd(r + w):
+			return laterClosed
 		}
 		r += w
 	}

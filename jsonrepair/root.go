@@ -128,7 +128,7 @@ func (e *engine) stepAfter(c byte) bool {
 		act = func() { e.comma, e.pos = p, p+t.n; e.edit(SurplusComma, p, p+t.n, "") }
 	case t.kind == tClose && t.frame != tuple:
 		act = func() { e.pos = p + t.n; e.edit(SurplusCloser, p, p+t.n, "") }
-	case t.kind == tOpen && e.plausible(p, t):
+	case t.kind == tOpen && (e.comma != none && t.frame != tuple || e.plausible(p, t)):
 		act = func() { e.state = rootStart }
 	case (t.kind == tQuote || t.kind == tWord) && e.scalarFollows(p, t):
 		act = func() { e.state = rootStart }
@@ -146,10 +146,22 @@ func (e *engine) stepAfter(c byte) bool {
 // as in "[TOOL_CALLS] [".
 func (e *engine) label(p int) bool {
 	r := e.wordEnd(p + 1)
-	if !e.has(p, "[") || r == p+1 || !e.has(r, "]") || r > e.end() || isScalar(e.in[p+1-e.base:r-e.base]) {
+	if !e.has(p, "[") || r == p+1 || !e.has(r, "]") || r > e.end() {
 		return false
 	}
-	return e.classify(e.skip(r+1)).kind == tOpen
+	t := e.classify(e.skip(r + 1))
+	if t.kind == tOpen && !isScalar(e.source(p+1, r)) {
+		return true
+	}
+	for r = e.blanks(r + 1); t.kind == tWord; r++ {
+		switch c, ok := e.peek(r); {
+		case !ok || c == '\n':
+			return false
+		case c == '{':
+			return true
+		}
+	}
+	return false
 }
 
 // scalarFollows reports whether a scalar document may follow another one.
@@ -330,7 +342,7 @@ func (e *engine) stepProse() bool {
 			if name := e.tag(p); name != "" && !e.starved {
 				return e.stepReasoning(p, name)
 			}
-		case t.kind == tOpen && e.plausible(p, t) && !e.starved:
+		case t.kind == tOpen && !e.label(p) && e.plausible(p, t) && !e.starved:
 			e.mode, e.state = tokens, rootStart
 			return true
 		}

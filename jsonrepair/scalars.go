@@ -54,10 +54,11 @@ func (e *engine) scalar() bool {
 	_, more := e.peek(next)
 	newline := bytes.ContainsAny(e.source(r, min(next, e.end())), "\n\r")
 	delimited := !more || t.kind == tComma || t.kind == tClose || t.kind == tEnd || newline || t.kind == tLineComment || t.kind == tBlockComment ||
-		t.kind == tEllipsis || t.kind == tOpen && t.frame != tuple || t.kind == tColon && e.stack.n > 0 && isScalar(word) && e.wordByte(next+t.n) == 0 || next > r && e.anotherNumber(next) || t.kind == tQuote && next > r && e.quoteBehindScalar(next)
+		t.kind == tEllipsis || t.kind == tOpen && t.frame != tuple || t.kind == tColon && e.stack.n > 0 && isScalar(word) && e.wordByte(next+t.n) == 0 || next > r && e.anotherNumber(next) || t.kind == tQuote && (next > r || isScalar(word)) && e.quoteBehindScalar(next)
 	if e.starved && (t.kind != tComma && t.kind != tClose) {
 		return false
 	}
+	alone := e.wordByte(p+1) == 0 && !e.has(p+1, "=") // nothing that a sign would belong to
 	if prefix := e.prefix(p, r, word); e.starved {
 		return false
 	} else if prefix > 0 {
@@ -76,7 +77,9 @@ func (e *engine) scalar() bool {
 		if scanNumber(word) == len(word) {
 			e.value(p)
 			e.endScalar(r)
-			e.numberEnd = r
+			if len(bytes.Trim(word, "-0123456789")) == 0 {
+				e.numberEnd = r
+			}
 			return true
 		}
 		if after, ok := literals[string(word)]; ok {
@@ -90,7 +93,7 @@ func (e *engine) scalar() bool {
 			return true
 		}
 	}
-	if r == p && (c < ' ' || strings.IndexByte("\\|!%^&*~?>=", c) >= 0 && more) {
+	if r == p && alone && (c < ' ' || strings.IndexByte("\\|!%^&*~?>=", c) >= 0 && more) {
 		e.edit(Junk, p, p+1, "")
 		e.pos = p + 1
 		return true
@@ -140,7 +143,9 @@ func (e *engine) quoteBehindScalar(p int) bool {
 	if e.stack.n > 0 && e.stack.at(0).isObject() {
 		return e.keyAt(p, false) != no
 	}
-	return true
+	t := e.classify(p)
+	end, ok := e.stringEnd(p+t.n, t.quote)
+	return !ok || e.stack.n == 0 || e.plainEnd(end) || e.before(p) == ' '
 }
 
 func (e *engine) endScalar(p int) {
@@ -290,7 +295,7 @@ func (e *engine) bareAt(p int) bare {
 	switch closing := quoted && e.colonAt(e.skip(r+b.mark.n)) == yes; {
 	case quoted && !closing && b.last == r && r == p+1 && isWordByte(e.in[p-e.base]) && b.mark.quote == doubleQuote && e.keyAt(r, false) == yes:
 		b.is = bareMoved
-	case ok && (b.mark.kind == tColon || e.colonAt(r) == yes) && b.last > p,
+	case ok && (b.mark.kind == tColon || e.colonAt(r) == yes) && !e.has(r, "://") && b.last > p,
 		quoted && name && r > b.last && e.keyAt(r, false) == no,
 		ok && b.mark.kind == tOpen && name && c != '(':
 		b.is = bareWhole

@@ -424,7 +424,7 @@ func (e *engine) endBare(p int) {
 func (e *engine) runeInString(p int) action {
 	r, n := e.runeAt(p)
 	if r == utf8.RuneError && n <= 1 {
-		if e.atEnd(p+n) || !utf8.FullRune(e.in[p-e.base:]) {
+		if !utf8.FullRune(e.in[p-e.base:]) {
 			return action{do: runIt, run: func() { e.cutString(p) }}
 		}
 		e.find(InvalidUTF8, p, 1, "this byte is not part of any UTF-8 sequence")
