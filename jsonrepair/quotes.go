@@ -274,6 +274,9 @@ func (e *engine) ends(p, n int) bool {
 			return false
 		}
 	}
+	if e.str.role == roleValue && e.str.inner%2 == 1 && (t.kind != tComma || e.keyAt(e.skip(r+t.n), false) != yes) && e.later(p, n) == laterClosed {
+		return false // it ends what an inner one began
+	}
 	switch e.str.role {
 	case roleKey:
 		return e.endsKey(p, r, c, t)
@@ -611,9 +614,6 @@ func (e *engine) endsBeforeWord(p, n, r int) bool {
 		if t := e.classify(e.skip(r + 1)); t.kind == tComma || t.kind == tClose {
 			return true
 		}
-	}
-	if apart && !newline && e.str.inner%2 == 1 && e.inner(p, n) {
-		return false // it ends what an inner one began
 	}
 	if _, mark := e.quoteAt(r); newline && mark == 0 && e.stack.at(0).isObject() && e.keyAt(r, true) == yes && e.inner(p, n) {
 		return e.doubt(DoubtfulQuote, p, n, "the string ends here, and a key without quotation marks follows")
