@@ -17,6 +17,7 @@ import (
 // accepted are cases that come out otherwise than their files say, as FILE/NAME, and why that is as good or better.
 // A case that comes out as its file says must not be listed.
 var accepted = map[string]string{
+	"peers-json_repair/parse_string_keeps_literal_fenced_snippet_cases_5":               "behind an odd number of inner marks a bare word and a colon are text more often than a key",
 	"cases/damage_opener_doubled":                                                       "a list in a list is as good a reading of two brackets; that one is surplus would show only by its closer, which is missing",
 	"peers-json_repair/parse_array_edge_cases_16":                                       "two brackets are missing inside and one behind; we lose no cell, but make a second value of the last row",
 	"peers-json_repair/parse_object_edge_cases_25":                                      `{"key:value} may be a key that was cut; what is cut must not show a member that the whole text need not have`,
