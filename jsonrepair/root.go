@@ -145,12 +145,18 @@ func (e *engine) stepAfter(c byte) bool {
 // label reports whether a word in brackets stands at p, and a document behind it,
 // as in "[TOOL_CALLS] [".
 func (e *engine) label(p int) bool {
+	if c, _ := e.peek(p + 1); isDigit(c) || c == '-' {
+		return false // a stream need not wait to show a number
+	}
 	r := e.wordEnd(p + 1)
 	if !e.has(p, "[") || r == p+1 || !e.has(r, "]") || r > e.end() {
 		return false
 	}
 	t := e.classify(e.skip(r + 1))
-	if t.kind == tOpen && !isScalar(e.source(p+1, r)) {
+	if isScalar(e.source(p+1, r)) {
+		return false
+	}
+	if t.kind == tOpen {
 		return true
 	}
 	for r = e.blanks(r + 1); t.kind == tWord; r++ {
