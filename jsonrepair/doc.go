@@ -5,7 +5,9 @@
 // read by one automaton with an explicit stack: it commits each byte once,
 // looks ahead at most [Options.Window] bytes where a byte can be read in two
 // ways, and records an [Edit] for every byte that it inserts, drops or
-// replaces. So it takes linear time, keeps no more than its window and one bit
+// replaces. So it takes linear time, keeps no more than its window and two bits
 // for each open container, and gives the same result however the text arrives:
-// [Repair] takes a whole document, [Stream] the same in pieces.
+// [Repair] takes a whole document, [Stream] the same in pieces. Only where a
+// document is ambiguous does hindsight count: Repair then weighs readings, of
+// which a stream commits the one that takes each place by itself.
 package jsonrepair

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Stream repairs a document that arrives in pieces. What it commits is final:
-// joined, it is the text that [Repair] would give, and at every moment it is the
-// beginning of a JSON text. Several documents are committed one after another, a
-// newline between them. It is for one goroutine.
+// Stream repairs a document that arrives in pieces. What it commits is final and
+// at every moment the beginning of a JSON text; joined, it is what [Repair] would
+// give, unless the document is ambiguous. Several documents are committed one
+// after another, a newline between them. It is for one goroutine.
 type Stream struct {
 	e      *engine
 	read   int // bytes written so far
