@@ -15,5 +15,6 @@ test -n "$targets" || {
 }
 echo "$targets" | while read -r dir name; do
 	echo "==> go test -fuzz=$name -fuzztime=$limit $dir"
-	"$go" test -run='^$' -fuzz="^$name\$" -fuzztime="$limit" "$dir"
+	# Without a bound on minimizing, interesting inputs may take a minute each.
+	"$go" test -run='^$' -fuzz="^$name\$" -fuzztime="$limit" -fuzzminimizetime=20x "$dir"
 done
