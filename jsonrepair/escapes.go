@@ -162,8 +162,6 @@ func (e *engine) drive(p int) (shape, certain bool) {
 		switch c, ok := e.peek(r); {
 		case !ok, c == '\\':
 			return false, false
-		case c == '"' && e.stack.n > 0 && e.plainEnd(r+1):
-			return true, true
 		case c == '"' || c == '/' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't':
 		case c == 'u':
 			if _, ok := e.hex(r+1, 4); !ok {
