@@ -64,12 +64,12 @@ func (e *engine) outdent(p int, key bool) {
 		if l.column < col || l.object != key || i == len(e.levels)-1 {
 			return
 		}
-		comma, gone := e.comma, e.gone
+		comma := e.comma
 		for e.stack.n > i+1 {
 			e.comma = none
 			e.insertCloser(e.valueEnd)
 		}
-		e.comma, e.gone = comma, gone
+		e.comma = comma
 		return
 	}
 }
