@@ -61,6 +61,7 @@ func isLetterByte(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 // cannot begin with the blank.
 func (s *seam) finding(c *check, value string, last bool) Finding {
 	kinds, example := s.changes(c, "a value")
+	value = strings.ToValidUTF8(value, "\ufffd")
 	f := Finding{
 		Rule: PlaceholderSeam, Severity: Info,
 		Message: fmt.Sprintf("%s does not begin at a token boundary: %s the tokens of %q before it; %s", value, kinds, cut(s.moving), example),
