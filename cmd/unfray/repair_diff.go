@@ -31,6 +31,8 @@ const (
 	placeSGR    = "1"  // bold
 	diffContext = 24   // bytes shown before and behind what was changed
 	diffText    = 48   // columns of one edit's text at most
+	minColumns  = 10   // of a reading's row, however narrow the terminal says it is
+	maxColumns  = 4096
 )
 
 // diffRow is one row of a place with the marks below it.
@@ -82,9 +84,10 @@ func (d display) diff(out io.Writer, data []byte, r *jsonrepair.Result) error {
 	for _, f := range findings {
 		d.finding(w, &lines, f)
 	}
+	columns := min(max(d.columns, minColumns), maxColumns)
 	for i, reading := range r.Readings {
 		fmt.Fprintf(w, "%s %s\n  %s\n", d.paint(placeSGR, fmt.Sprintf("reading %d:", i+1)), reading.Why,
-			runewidth.Truncate(contextText(reading.Text[:min(len(reading.Text), 4*d.columns)]), max(d.columns-2, 8), "…"))
+			runewidth.Truncate(contextText(reading.Text[:min(len(reading.Text), 4*columns)]), columns-2, "…"))
 	}
 	fmt.Fprintln(w, summary(r.Outcome, countKinds(nil, r.Edits())))
 	return w.Flush()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"bytes"
 	"strings"
 	"testing"
@@ -115,7 +116,9 @@ func TestDiffLong(t *testing.T) {
 // A diff of anything is text that no control character of the input reaches.
 func FuzzDiff(f *testing.F) {
 	for _, s := range append([]string{"[1,\x1b[31m2]", "{\"a\":\"\u202e\x00"}, brokenTexts...) {
-		f.Add([]byte(s), 40)
+		for _, columns := range []int{40, -10, math.MaxInt} { // not what a terminal says, but what COLUMNS can
+			f.Add([]byte(s), columns)
+		}
 	}
 	f.Fuzz(func(t *testing.T, in []byte, columns int) {
 		got := diffOf(t, display{columns: columns}, string(in), jsonrepair.Options{MaxEdits: 1000})
