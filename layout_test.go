@@ -24,11 +24,11 @@ const modulePath = "github.com/unfray/unfray"
 // levels is the direction of imports: a package imports only packages of the rows above its own. Packages are named
 // relative to the module; "." is the root. docs/architecture.md says what each is for.
 var levels = [][]string{
-	{"vocab", "jsonrepair", "internal/wire", "internal/gguf", "internal/deps"},
+	{"vocab", "jsonrepair", "internal/wire", "internal/gguf", "internal/deps", "internal/upstream"},
 	{"tokenizer", "prefixcache", "backend", "recovery", "grammar", "internal/gguf/gguftest", "jsonrepair/jsontest"},
 	{"boundary", "fim", "engine", "backend/remote", "backend/backendtest", "tokenizer/tokenizertest"},
 	{"heal", "internal/views"},
-	{".", "internal/eval"},
+	{".", "internal/eval", "internal/config"},
 	{"gateway", "playground"},
 	{"cmd", "internal/deps/fetch", "wasm"},
 }
