@@ -1,14 +1,17 @@
 // Package backend says what unfray asks of a model server: run these token
 // IDs, keep to this mask, hand back token IDs.
 //
-// A backend knows nothing of healing. It is given a prompt as IDs and, where
-// it can consult one, a [Steer]; how the mask came about is not its business.
+// A backend knows nothing of healing. It is given a prompt as IDs and what the
+// generation must begin with: as a [Steer] to consult at every token where the
+// model runs in this process, as a [Replay] to state once where a server runs
+// it. How either came about is not its business.
 // The guarantees every implementation gives are executable: see
 // [github.com/unfray/unfray/backend/backendtest].
 package backend
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"time"
 
@@ -46,9 +49,16 @@ type Info struct {
 // Capabilities says which parts of a [Request] a backend honors.
 type Capabilities struct {
 	Steer    bool // consults Request.Steer at every token
+	Replay   bool // keeps to Request.Replay; see there
 	Logprobs bool // fills Token.Logprob and Token.Top
 	Logits   bool // also implements [LogitsReader]
 	Choose   bool // consults Request.Choose
+	// ChoosePlain narrows Choose to requests without penalties and bias, because
+	// the probabilities at hand are the model's own.
+	ChoosePlain bool
+	// Grammars lists the kinds of Request.Grammar that the backend takes.
+	Grammars []GrammarKind
+	Cached   bool // fills End.CachedTokens
 }
 
 // LogitsReader is implemented by backends that can hand out whole rows of
@@ -76,8 +86,23 @@ type Request struct {
 	Logprobs    bool
 	TopLogprobs int
 
-	// Steer, if not nil, is consulted at every token.
+	// Steer, if not nil, is consulted at every token. A backend that has Replay
+	// but not Steer calls its Accept for every token, and its Mask only before
+	// tokens of the replay, if at all.
 	Steer Steer
+
+	// Replay, if not nil, says what Steer's masks say before they become nil, as
+	// data. A backend that states a constraint once needs nothing else.
+	Replay *Replay
+
+	// Grammar, if not nil, is what the text after the prompt, and after the
+	// pending bytes of Replay, keeps to. Backends with Steer find it in the masks.
+	Grammar *Grammar
+
+	// Fields are settings by the name and value of the server's own API. A backend
+	// in front of a server sends them as they are, in place of Sampling, except
+	// those that it must set itself; others ignore them.
+	Fields map[string]json.RawMessage
 
 	// Choose, if not nil, replaces the tokens of Prompt from Keep on by others
 	// before generation begins. Keep is at least 1 and less than len(Prompt).
@@ -105,6 +130,67 @@ type Chooser interface {
 	// whose row it needs. All beginnings of that path have had their row. rng
 	// is that of Sampling's seed, nil at temperature 0.
 	Next(rng *rand.Rand) (path []vocab.ID, done bool, err error)
+}
+
+// PartChooser is a Chooser for backends whose servers tell some values of a row
+// only. Values that are not known are replaced by the largest they can be. If
+// one of those is chosen, the row must be had in more detail, and the choice
+// made again.
+type PartChooser interface {
+	Chooser
+	// Matters returns the tokens whose values the row of path is looked at for,
+	// ascending. The slice is the caller's.
+	Matters(path []vocab.ID) []vocab.ID
+	// Part is Row for log-probabilities: natural logarithms, by the model's own
+	// distribution. They need not add up to 1.
+	Part(path []vocab.ID, logprobs []float32)
+	// Reset forgets all rows.
+	Reset()
+}
+
+// Replay is what a generation begins with.
+type Replay struct {
+	// Pending holds the bytes that are produced first, at least one. The token
+	// that produces the last of them may go beyond.
+	Pending []byte
+	// Ways lists the sequences of tokens that may produce them. If there are
+	// none, any tokens may whose bytes are, joined, the pending ones, the last as
+	// above.
+	Ways []Way
+}
+
+// Way is a set of token sequences.
+type Way struct {
+	Path []vocab.ID // the tokens that come first
+	// Rest holds the pending bytes after those of Path. If it is not empty, one
+	// token of Last follows, each of which begins with Rest.
+	Rest []byte
+	Last []vocab.ID // ascending
+}
+
+// Grammar is a grammar in the form in which a server's own engine reads it.
+type Grammar struct {
+	Kind   GrammarKind
+	Source string
+}
+
+// GrammarKind is a language of grammars.
+type GrammarKind string
+
+// The kinds.
+const (
+	GBNF       GrammarKind = "gbnf"        // llama.cpp's
+	Regex      GrammarKind = "regex"       // of the whole text
+	JSONSchema GrammarKind = "json_schema" // the schema as JSON
+	Lark       GrammarKind = "lark"        // llguidance's
+)
+
+// ChatTokenizer is implemented by backends whose server turns conversations
+// into prompts.
+type ChatTokenizer interface {
+	// TokenizeChat returns the prompt's tokens for the body of a request to
+	// /v1/chat/completions, which may ask to continue its last message.
+	TokenizeChat(ctx context.Context, body []byte) ([]vocab.ID, error)
 }
 
 // Steer narrows and watches one generation. A backend calls Mask, then Accept
@@ -196,6 +282,9 @@ type End struct {
 	// CachedTokens is how many of the prompt's tokens were not prefilled
 	// because an earlier request had left them.
 	CachedTokens int
-	// ForwardPasses counts the decode calls that worked on this request.
+	// ForwardPasses counts the decode calls that worked on this request; 0 where
+	// a server does not tell.
 	ForwardPasses int
+	// Requests counts the requests that were sent to a server.
+	Requests int
 }

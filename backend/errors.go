@@ -52,3 +52,41 @@ func (e *InvalidTokenError) Error() string {
 	}
 	return fmt.Sprintf("backend: token %d at position %d of the prompt is outside the vocabulary of %d tokens", e.ID, e.Position, e.VocabSize)
 }
+
+// UnsupportedError says that a backend cannot do what a request asks, and would
+// do something else if it tried. Nothing was sent.
+type UnsupportedError struct {
+	Param string // field, by its name in OpenAI's API
+	Text  string
+}
+
+func (e *UnsupportedError) Error() string { return "backend: " + e.Param + ": " + e.Text }
+
+// UpstreamError is an answer of a server that is no success. Its text does not
+// show the body, which may repeat the prompt.
+type UpstreamError struct {
+	Status int                 // HTTP status; that of an error inside a stream if it has one, else 502
+	Header map[string][]string // of the answer, canonical names; nil inside a stream
+	Body   []byte              // the server's own words, at most 64 KiB
+}
+
+func (e *UpstreamError) Error() string {
+	return fmt.Sprintf("backend: the server answered with status %d", e.Status)
+}
+
+// ProtocolError says that a server's answer is none that it could give: garbage,
+// a half event, tokens out of its vocabulary.
+type ProtocolError struct {
+	Text string
+	Err  error // cause, may be nil
+}
+
+func (e *ProtocolError) Error() string {
+	if e.Err != nil {
+		return "backend: the server's answer cannot be read: " + e.Text + ": " + e.Err.Error()
+	}
+	return "backend: the server's answer cannot be read: " + e.Text
+}
+
+// Unwrap returns the cause.
+func (e *ProtocolError) Unwrap() error { return e.Err }

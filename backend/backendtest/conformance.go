@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -196,7 +197,7 @@ func (c *conformance) info(t *testing.T) {
 	if _, ok := c.b.(backend.LogitsReader); ok != in.Capabilities.Logits {
 		t.Errorf("Capabilities.Logits = %v, but LogitsReader implemented = %v", in.Capabilities.Logits, ok)
 	}
-	if again := c.b.Info(); again != in {
+	if again := c.b.Info(); !reflect.DeepEqual(again, in) {
 		t.Errorf("Info changed from %+v to %+v", in, again)
 	}
 }
