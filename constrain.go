@@ -3,8 +3,10 @@ package unfray
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
+	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/grammar"
 	"github.com/unfray/unfray/vocab"
 )
@@ -43,6 +45,23 @@ func (r *Request) startGrammar() (grammar.State, error) {
 		}
 	}
 	return s, nil
+}
+
+// checkSource finds out whether a backend without masks can keep to the
+// request's grammar.
+func (m *Model) checkSource(r *Request) error {
+	if r.Grammar == nil && r.Source == nil {
+		return nil
+	}
+	switch {
+	case r.Source == nil:
+		return &backend.UnsupportedError{Param: "grammar", Text: "the model is run by a server, which needs the grammar's source"}
+	case !slices.Contains(m.Info().Capabilities.Grammars, r.Source.Kind):
+		return &backend.UnsupportedError{Param: "grammar", Text: fmt.Sprintf("the model's server reads no grammars of the kind %s", r.Source.Kind)}
+	case r.GrammarBytes != 0:
+		return &backend.UnsupportedError{Param: "unfray.grammar_bytes", Text: "a server's grammar cannot begin inside the prompt"}
+	}
+	return nil
 }
 
 // checkGrammar finds out before anything runs that no token can follow.

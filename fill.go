@@ -97,7 +97,7 @@ func (m *Model) planMarked(ids []vocab.ID, req *Request) *heal.Plan {
 	if !ok || req.Prompt.IDs == nil && m.tok.Loss(req.Prompt.Text) != nil {
 		return nil
 	}
-	mode, notes := m.mode(req.Heal)
+	mode, notes := m.mode(req)
 	before := []vocab.ID{layout.Before()}
 	plan := heal.New(m.tok, append(before, prefix...), mode)
 	plan.Notes = append(notes, plan.Notes...)

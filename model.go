@@ -77,7 +77,19 @@ type Prepared struct {
 	fill   *filling
 
 	grammar grammar.State // at the prompt's end, if the request has a Grammar
+
+	replay func() *backend.Replay
 }
+
+// Heals reports whether the prompt is given to the model in another form than it
+// was sent: tokens were rolled back, or sections arranged around a suffix.
+func (p *Prepared) Heals() bool { return len(p.plan.Pending) > 0 || p.fill != nil }
+
+// Mode is what is done: Exact, Stable, Last or Off.
+func (p *Prepared) Mode() heal.Mode { return p.plan.Mode }
+
+// Notes says what is done in another way than asked. The slice is shared.
+func (p *Prepared) Notes() []heal.Note { return p.plan.Notes }
 
 // Prepare does what all continuations of a request have in common. The request
 // must not be changed while it is in use.
@@ -86,11 +98,15 @@ func (m *Model) Prepare(req *Request) (*Prepared, error) {
 		return nil, err
 	}
 	p, err := m.prepare(req)
-	if err != nil || req.Grammar == nil {
-		return p, err
+	if err != nil {
+		return nil, err
 	}
+	p.replay = sync.OnceValue(func() *backend.Replay { return newReplay(p.plan, m.tok) })
 	if !m.Info().Capabilities.Steer {
-		return nil, &RequestError{Param: "grammar", Text: "this model's backend takes no mask, so it cannot be kept to a grammar"}
+		return p, m.checkSource(req)
+	}
+	if req.Grammar == nil {
+		return p, nil
 	}
 	if p.grammar, err = req.startGrammar(); err != nil {
 		return nil, err
@@ -125,11 +141,15 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 		MaxTokens:   p.req.MaxTokens,
 		Logprobs:    p.req.Logprobs,
 		TopLogprobs: p.req.TopLogprobs,
+		Fields:      p.req.Fields,
 	}
+	can := m.Info().Capabilities
 	st := &steer{a: p.assembler()}
 	breq.Steer = st
 	var allow func([]byte) bool
-	if p.req.Grammar != nil {
+	if !can.Steer {
+		breq.Replay, breq.Grammar = p.replay(), p.req.Source
+	} else if p.req.Grammar != nil {
 		st.c = &constraint{v: m.tok.Vocab(), state: p.grammar}
 		start := &constraint{state: p.grammar} // the steer's goes on with the generation
 		allow = start.allows
@@ -152,7 +172,7 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 		logprobs:   p.req.Logprobs,
 		a:          p.assembler(),
 		prompt:     p.prompt,
-		steered:    m.Info().Capabilities.Steer,
+		steered:    can.Steer || can.Replay,
 	}, nil
 }
 
@@ -164,15 +184,18 @@ func (p *Prepared) assembler() *assembler {
 
 // mode is the mode to plan for: the best that the backend can do, unless the
 // request names one. notes says what cannot be done as asked.
-func (m *Model) mode(asked heal.Mode) (mode heal.Mode, notes []heal.Note) {
-	can := m.Info().Capabilities
+func (m *Model) mode(req *Request) (mode heal.Mode, notes []heal.Note) {
+	can, asked := m.Info().Capabilities, req.Heal
+	choose := can.Choose && (!can.ChoosePlain || req.isPlain())
 	switch {
 	case asked == heal.Off:
 		return heal.Off, nil
-	case can.Choose && asked != heal.Stable && asked != heal.Last:
+	case choose && asked != heal.Stable && asked != heal.Last:
 		return heal.Exact, nil
-	case !can.Steer:
+	case !can.Steer && !can.Replay:
 		return heal.Off, []heal.Note{{Code: heal.CodeMaskUnavailable, Text: "the backend can neither weigh continuations nor be held to a mask; the prompt was left as it is"}}
+	case asked == heal.Exact && can.Choose:
+		return heal.Stable, []heal.Note{{Code: heal.CodeExactUnavailable, Text: "the server tells the probabilities of the model alone, not with a grammar, penalties or a bias, so continuations cannot be weighed as asked; the prompt was healed with stable"}}
 	case asked == heal.Exact:
 		return heal.Stable, []heal.Note{{Code: heal.CodeExactUnavailable, Text: "the backend gives no logits to weigh continuations by; the prompt was healed with stable"}}
 	case asked == heal.Last:
@@ -198,7 +221,7 @@ func (m *Model) plan(ids []vocab.ID, req *Request) *heal.Plan {
 			return p
 		}
 	}
-	mode, notes := m.mode(req.Heal)
+	mode, notes := m.mode(req)
 	p := heal.New(m.tok, ids, mode)
 	p.Notes = append(notes, p.Notes...)
 	return p

@@ -1,6 +1,7 @@
 package unfray
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -44,6 +45,13 @@ type Request struct {
 	// text after the prompt, or of that and the prompt's last GrammarBytes bytes.
 	Grammar      *grammar.Grammar
 	GrammarBytes int
+	// Source is Grammar as it was written, for backends that have an engine for
+	// grammars of their own; others do not look at it.
+	Source *backend.Grammar
+	// Fields are settings in the terms of the server that runs the model, which
+	// get there as they are. They replace Sampling there, which still must say what
+	// they mean for the choice among covers. See [backend.Request].
+	Fields map[string]json.RawMessage
 	// Logprobs asks for log-probabilities, TopLogprobs for that many
 	// alternatives at each token.
 	Logprobs    bool
@@ -109,4 +117,12 @@ func (r *Request) validate() error {
 		}
 	}
 	return nil
+}
+
+// isPlain reports whether tokens are drawn by the model's own probabilities and
+// the settings that cut them.
+func (r *Request) isPlain() bool {
+	s := &r.Sampling
+	return len(s.LogitBias) == 0 && s.FrequencyPenalty == 0 && s.PresencePenalty == 0 &&
+		(s.RepeatPenalty == 0 || s.RepeatPenalty == 1) && r.Grammar == nil && r.Source == nil
 }

@@ -36,12 +36,14 @@ type Token struct {
 
 // Healing says what was done to the prompt's end.
 type Healing struct {
-	Mode           heal.Mode   `json:"mode"`
-	TokensRemoved  int         `json:"tokens_removed"`
-	BytesPending   int         `json:"bytes_pending"`
-	TokensReplayed int         `json:"tokens_replayed"`
-	ForwardPasses  int         `json:"forward_passes"`
-	Notes          []heal.Note `json:"notes"`
+	Mode           heal.Mode `json:"mode"`
+	TokensRemoved  int       `json:"tokens_removed"`
+	BytesPending   int       `json:"bytes_pending"`
+	TokensReplayed int       `json:"tokens_replayed"`
+	ForwardPasses  int       `json:"forward_passes"`
+	// UpstreamRequests counts what was sent to the server that runs the model.
+	UpstreamRequests int         `json:"upstream_requests,omitempty"`
+	Notes            []heal.Note `json:"notes"`
 }
 
 // Usage counts tokens.
@@ -194,7 +196,9 @@ func (s *Stream) Result() *Result {
 			BytesPending:   len(s.plan.Pending),
 			TokensReplayed: s.a.replayed,
 			ForwardPasses:  end.ForwardPasses,
-			Notes:          append([]heal.Note{}, s.plan.Notes...),
+
+			UpstreamRequests: end.Requests,
+			Notes:            append([]heal.Note{}, s.plan.Notes...),
 		},
 		Usage: Usage{
 			PromptTokens:     s.prompt,

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/unfray/unfray/boundary"
 	"github.com/unfray/unfray/vocab"
 )
 
@@ -88,23 +89,49 @@ func (p *Plan) NewChoice(s Sampling, allow func(beyond []byte) bool) *Choice {
 	if s.greedy() || s.Temperature < coldest {
 		s = Sampling{Temperature: 1, TopK: 1}
 	}
-	c := &Choice{tree: p.tree, v: p.vocab, s: s, allow: allow, state: make([]nodeState, len(p.tree.nodes)), open: []int{0}, drawn: -1}
-	c.state[0].bound = true
+	c := &Choice{tree: p.tree, v: p.vocab, s: s, allow: allow}
+	c.Reset()
 	return c
+}
+
+// Reset forgets all rows.
+func (c *Choice) Reset() {
+	*c = Choice{tree: c.tree, v: c.v, s: c.s, allow: c.allow, state: make([]nodeState, len(c.tree.nodes)), open: []int{0}, drawn: -1}
+	c.state[0].bound = true
+}
+
+// Matters returns the tokens whose values the row of path is looked at for,
+// ascending.
+func (c *Choice) Matters(path []vocab.ID) []vocab.ID {
+	node := c.tree.find(path)
+	if node < 0 {
+		return nil
+	}
+	n := &c.tree.nodes[node]
+	ids := slices.Clone(n.leaves)
+	for _, child := range n.children {
+		ids = append(ids, child.token)
+	}
+	for _, b := range n.fans {
+		ids = append(ids, c.fan(b)...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// fan returns the tokens that may leave the prompt by a branch. The slice may be
+// the vocabulary's.
+func (c *Choice) fan(b *boundary.Branch) []vocab.ID {
+	ids := c.v.Sorted(b.Range(c.v))
+	if b.Added {
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id vocab.ID) bool { return c.v.Kind(id) != vocab.UserDefined })
+	}
+	return ids
 }
 
 // Row takes the logits of the token after the plan's Prompt and path. A path's
 // row must come after those of its beginnings. The row is not kept.
 func (c *Choice) Row(path []vocab.ID, row []float32) {
-	node := c.tree.find(path)
-	if node < 0 || c.state[node].row || !c.state[node].bound {
-		return
-	}
-	st := &c.state[node]
-	st.row = true
-	if i := slices.Index(c.open, node); i >= 0 {
-		c.open = slices.Delete(c.open, i, i+1)
-	}
 	norm := weight{one: logSumExp(row, 1)}
 	norm.temp = norm.one
 	if c.s.Temperature != 1 {
@@ -113,6 +140,34 @@ func (c *Choice) Row(path []vocab.ID, row []float32) {
 	if math.IsNaN(norm.one) || math.IsInf(norm.one, 0) {
 		c.err = errRow
 		return
+	}
+	c.take(path, row, norm)
+}
+
+// Part is Row for log-probabilities of which some may be missing, which is
+// negative infinity, or too high.
+func (c *Choice) Part(path []vocab.ID, logprobs []float32) {
+	var norm weight
+	if c.s.Temperature != 1 {
+		norm.temp = logSumExp(logprobs, c.s.Temperature)
+	}
+	if math.IsNaN(norm.temp) || math.IsInf(norm.temp, 0) {
+		c.err = errRow
+		return
+	}
+	c.take(path, logprobs, norm)
+}
+
+// take is Row for a row whose sum is known.
+func (c *Choice) take(path []vocab.ID, row []float32, norm weight) {
+	node := c.tree.find(path)
+	if node < 0 || c.state[node].row || !c.state[node].bound {
+		return
+	}
+	st := &c.state[node]
+	st.row = true
+	if i := slices.Index(c.open, node); i >= 0 {
+		c.open = slices.Delete(c.open, i, i+1)
 	}
 	base := st.weight.plus(0, norm, c.s.Temperature)
 	n := &c.tree.nodes[node]
@@ -129,11 +184,7 @@ func (c *Choice) Row(path []vocab.ID, row []float32) {
 		}
 	}
 	for _, b := range n.fans {
-		ids := c.v.Sorted(b.Range(c.v))
-		if b.Added {
-			ids = slices.DeleteFunc(slices.Clone(ids), func(id vocab.ID) bool { return c.v.Kind(id) != vocab.UserDefined })
-		}
-		c.addFamily(node, b, base, ids, row)
+		c.addFamily(node, b, base, c.fan(b), row)
 	}
 }
 
