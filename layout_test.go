@@ -25,8 +25,8 @@ const modulePath = "github.com/unfray/unfray"
 // relative to the module; "." is the root. docs/architecture.md says what each is for.
 var levels = [][]string{
 	{"vocab", "jsonrepair", "internal/wire", "internal/gguf", "internal/deps", "internal/upstream"},
-	{"tokenizer", "prefixcache", "backend", "recovery", "grammar", "internal/gguf/gguftest", "jsonrepair/jsontest"},
-	{"boundary", "fim", "engine", "backend/remote", "backend/backendtest", "tokenizer/tokenizertest"},
+	{"tokenizer", "prefixcache", "backend", "recovery", "grammar", "internal/gguf/gguftest", "internal/servertest", "jsonrepair/jsontest"},
+	{"boundary", "fim", "engine", "backend/remote", "backend/backendtest", "backend/remote/wiretest", "tokenizer/tokenizertest"},
 	{"heal", "internal/views"},
 	{".", "internal/eval", "internal/config"},
 	{"gateway", "playground"},
@@ -50,7 +50,7 @@ var barred = []struct{ from, to, why string }{
 }
 
 // testOnly lists packages that only test files import.
-var testOnly = []string{"backend/backendtest", "internal/gguf/gguftest", "jsonrepair/jsontest", "tokenizer/tokenizertest"}
+var testOnly = []string{"backend/backendtest", "backend/remote/wiretest", "internal/gguf/gguftest", "internal/servertest", "jsonrepair/jsontest", "tokenizer/tokenizertest"}
 
 // A goPackage is what `go list -json` says of one package.
 type goPackage struct {

@@ -43,7 +43,17 @@ type Info struct {
 	ChatTemplate  string // Jinja source, or empty
 	Created       time.Time
 
+	// Defaults is what a server does where a request leaves settings out; nil:
+	// what OpenAI's API says.
+	Defaults *Defaults
+
 	Capabilities Capabilities
+}
+
+// Defaults are the settings of requests that name none.
+type Defaults struct {
+	Sampling  Sampling
+	MaxTokens int // of text completions; 0: no limit but the context
 }
 
 // Capabilities says which parts of a [Request] a backend honors.

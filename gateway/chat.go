@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"time"
 
 	"github.com/unfray/unfray"
@@ -20,24 +21,23 @@ func (g *Gateway) chatCompletions(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	q := &request{body: body}
 	req, err := wire.DecodeChat(body)
-	if err != nil {
-		return err
+	if q.err = err; err == nil {
+		q.model = req.Model
+		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
+			return g.chatJob(x, m, req, body, fields)
+		}
 	}
-	showIgnored(x, req.Ignored)
-	j, err := g.chatJob(x, req)
-	if err != nil {
-		return err
-	}
-	return g.run(x, j)
+	return g.serve(x, q)
 }
 
 // chatJob checks a request for chat completions.
-func (g *Gateway) chatJob(x *exchange, req *wire.ChatRequest) (*job, error) {
-	m, err := g.choose(req.Model)
-	if err != nil {
-		return nil, err
+func (g *Gateway) chatJob(x *exchange, m *model, req *wire.ChatRequest, body []byte, fields map[string]json.RawMessage) (*job, error) {
+	if m.Upstream != nil && !m.continues(req) {
+		return nil, errNotHealed
 	}
+	m.showIgnored(x, req.Ignored)
 	if m.templateErr != nil {
 		return nil, badRequest("model", "the model %s cannot chat: %s; use /v1/completions", m.Name, m.templateErr)
 	}
@@ -56,6 +56,7 @@ func (g *Gateway) chatJob(x *exchange, req *wire.ChatRequest) (*job, error) {
 		return nil, err
 	}
 	r.Logprobs, r.TopLogprobs = req.Logprobs, or(req.TopLogprobs, 0)
+	r.Fields = fields
 	j := &job{
 		id: "chatcmpl-" + rand.Text(), created: time.Now(), model: m, n: n,
 		stream: req.Stream, includeUsage: req.IncludeUsage && req.Stream,
@@ -70,11 +71,33 @@ func (g *Gateway) chatJob(x *exchange, req *wire.ChatRequest) (*job, error) {
 	if r.Heal, j.healAsked, err = m.healMode(x, &req.Unfray, fallback); err != nil {
 		return nil, err
 	}
-	ids, err := m.template.prompt(x.ctx, req)
+	ids, err := m.chatPrompt(x, req, body)
 	if err != nil {
 		return nil, err
 	}
 	return j, j.prepare(r, []unfray.Prompt{{IDs: ids}}, req.Seed)
+}
+
+// continues reports whether the last message of a request to an upstream is to
+// be continued. llama.cpp's server does so with every last message of the
+// assistant.
+func (m *model) continues(req *wire.ChatRequest) bool {
+	if len(req.Messages) == 0 || req.Messages[len(req.Messages)-1].Role != "assistant" {
+		return false
+	}
+	if m.Native && req.AddGenerationPrompt == nil {
+		req.ContinueFinalMessage = true
+	}
+	return req.ContinueFinalMessage
+}
+
+// chatPrompt tokenizes a conversation, by the server's own means where a server
+// runs the model.
+func (m *model) chatPrompt(x *exchange, req *wire.ChatRequest, body []byte) ([]vocab.ID, error) {
+	if m.Chat != nil {
+		return m.Chat.TokenizeChat(x.ctx, body)
+	}
+	return m.template.prompt(x.ctx, req)
 }
 
 // chatUnsupported refuses what would be answered wrongly if it were ignored.

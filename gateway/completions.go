@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"time"
 
 	"github.com/unfray/unfray"
@@ -18,24 +19,20 @@ func (g *Gateway) completions(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	q := &request{body: body}
 	req, err := wire.DecodeCompletion(body)
-	if err != nil {
-		return err
+	if q.err = err; err == nil {
+		q.model = req.Model
+		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
+			return g.completionJob(x, m, req, fields)
+		}
 	}
-	showIgnored(x, req.Ignored)
-	j, err := g.completionJob(x, req)
-	if err != nil {
-		return err
-	}
-	return g.run(x, j)
+	return g.serve(x, q)
 }
 
 // completionJob checks a request for completions.
-func (g *Gateway) completionJob(x *exchange, req *wire.CompletionRequest) (*job, error) {
-	m, err := g.choose(req.Model)
-	if err != nil {
-		return nil, err
-	}
+func (g *Gateway) completionJob(x *exchange, m *model, req *wire.CompletionRequest, fields map[string]json.RawMessage) (*job, error) {
+	m.showIgnored(x, req.Ignored)
 	n := or(req.N, 1)
 	switch {
 	case req.BestOf != nil && *req.BestOf != n:
@@ -50,7 +47,8 @@ func (g *Gateway) completionJob(x *exchange, req *wire.CompletionRequest) (*job,
 	if err != nil {
 		return nil, err
 	}
-	r.MaxTokens = or(req.MaxTokens, defaultMaxTokens)
+	r.Fields = fields
+	r.MaxTokens = or(req.MaxTokens, m.defaultMaxTokens())
 	r.Logprobs, r.TopLogprobs = req.Logprobs != nil, or(req.Logprobs, 0)
 	if suffix := or(req.Suffix, ""); suffix != "" {
 		r.Fill = &unfray.Fill{Suffix: []byte(suffix)}

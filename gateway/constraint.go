@@ -4,9 +4,34 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/grammar"
 	"github.com/unfray/unfray/internal/wire"
 )
+
+// grammarSource is the constraint of a request as its server's engine reads it;
+// nil without one.
+func (m *model) grammarSource(s *wire.Sampling) (*backend.Grammar, error) {
+	switch len(s.Constraints) {
+	case 0:
+		return nil, nil
+	case 1:
+	default:
+		return nil, badRequest(s.Constraints[1].Param, "%s: the output is constrained by %s already; give one of them", s.Constraints[1].Param, s.Constraints[0].Param)
+	}
+	c := s.Constraints[0]
+	switch {
+	case c.Kind == wire.ConstraintGBNF && !m.Native && c.Param != "grammar":
+		return &backend.Grammar{Kind: backend.Lark, Source: c.Source}, nil // vLLM's
+	case c.Kind == wire.ConstraintGBNF:
+		return &backend.Grammar{Kind: backend.GBNF, Source: c.Source}, nil
+	case c.Kind == wire.ConstraintRegex:
+		return &backend.Grammar{Kind: backend.Regex, Source: c.Source}, nil
+	case c.Kind == wire.ConstraintJSON:
+		return &backend.Grammar{Kind: backend.JSONSchema, Source: `{"type":"object"}`}, nil
+	}
+	return &backend.Grammar{Kind: backend.JSONSchema, Source: c.Source}, nil
+}
 
 // constrain compiles what the request's output is to keep to; nil without a
 // constraint.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/unfray/unfray"
 	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/internal/upstream"
 	"github.com/unfray/unfray/internal/wire"
 )
 
@@ -34,6 +36,9 @@ type apiError struct {
 	retryAfter time.Duration // 0: no such header
 	allow      string        // methods, for 405
 	cause      error         // for the log, may be nil
+	// upstream is the answer of a server that runs the model. Clients get it as
+	// it is.
+	upstream *backend.UpstreamError
 }
 
 func (e *apiError) Error() string {
@@ -45,7 +50,11 @@ func (e *apiError) Error() string {
 
 func (e *apiError) Unwrap() error { return e.cause }
 
-func (e *apiError) body() wire.ErrorBody {
+// body is what goes into a stream of events too.
+func (e *apiError) body() any {
+	if e.upstream != nil && json.Valid(e.upstream.Body) {
+		return json.RawMessage(e.upstream.Body)
+	}
 	body := wire.ErrorBody{Error: wire.Error{Message: e.message, Type: e.kind}}
 	if e.param != "" {
 		body.Error.Param = &e.param
@@ -80,6 +89,9 @@ func publicError(err error, promptParam string) *apiError {
 		long    *backend.PromptTooLongError
 		token   *backend.InvalidTokenError
 		body    *http.MaxBytesError
+
+		unsupported *backend.UnsupportedError
+		answer      *backend.UpstreamError
 	)
 	switch {
 	case errors.As(err, &api):
@@ -92,6 +104,13 @@ func publicError(err error, promptParam string) *apiError {
 			param = promptParam
 		}
 		return &apiError{status: http.StatusBadRequest, kind: kindInvalid, param: param, message: param + ": " + request.Text, cause: err}
+	case errors.As(err, &unsupported):
+		return badRequest(unsupported.Param, "%s: %s", unsupported.Param, unsupported.Text)
+	case errors.As(err, &answer):
+		return &apiError{
+			status: answer.Status, kind: "upstream_error", cause: err, upstream: answer,
+			message: fmt.Sprintf("the model's server failed with status %d", answer.Status),
+		}
 	case errors.As(err, &full):
 		return &apiError{
 			status: http.StatusTooManyRequests, kind: "rate_limit_error", code: "queue_full", cause: err,
@@ -127,7 +146,13 @@ func invalidToken(token *backend.InvalidTokenError, promptParam string, cause er
 // serverError is publicError for what is not the client's fault.
 func serverError(err error) *apiError {
 	e := &apiError{status: http.StatusInternalServerError, kind: "server_error", cause: err}
+	var trouble *upstream.Error
 	switch {
+	case errors.As(err, &trouble), errors.As(err, new(*backend.ProtocolError)):
+		e.status, e.code, e.message = http.StatusBadGateway, "upstream_failed", "the model's server cannot be reached, or broke off its answer; retry"
+		if trouble != nil && trouble.Timeout() {
+			e.status, e.code, e.message = http.StatusGatewayTimeout, "upstream_timeout", "the model's server did not answer in time; retry, or ask for less"
+		}
 	case errors.Is(err, errTimeout), errors.Is(err, context.DeadlineExceeded):
 		e.status, e.code, e.message = http.StatusGatewayTimeout, "timeout", "the request took longer than this server allows; ask for fewer tokens or choices"
 	case errors.Is(err, errDraining), errors.Is(err, backend.ErrClosed):
@@ -150,6 +175,16 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	}
 	if e.allow != "" {
 		h.Set("Allow", e.allow)
+	}
+	if up := e.upstream; up != nil {
+		for _, name := range []string{"Content-Type", "Retry-After"} {
+			if v := up.Header[name]; len(v) > 0 {
+				h[name] = v
+			}
+		}
+		w.WriteHeader(e.status)
+		_, _ = w.Write(up.Body) // nobody is there to hear of a failure
+		return
 	}
 	writeJSON(w, e.status, e.body())
 }

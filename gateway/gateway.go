@@ -22,7 +22,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/heal"
 )
 
@@ -30,11 +33,21 @@ import (
 // a sensible choice.
 type Config struct {
 	Models []Model
+	// Default is where requests go that the gateway does not serve itself; nil:
+	// nowhere.
+	Default *Upstream
+
+	// Keys are those that clients need, for all but /healthz and /readyz; nil:
+	// none is asked for. With keys, credentials of clients stay here.
+	Keys []Key
 
 	// Log takes one record for each request; nil: slog.Default().
 	Log *slog.Logger
 	// LogPrompts adds request bodies to the log.
 	LogPrompts bool
+	// Metrics is where /metrics has what it shows from, and where the gateway puts
+	// its own; nil: one for the gateway alone.
+	Metrics *prometheus.Registry
 
 	MaxBodyBytes int64 // of a request; 0: 8 MiB
 	MaxChoices   int   // continuations of one request, prompts × n; 0: 128
@@ -59,11 +72,28 @@ type Model struct {
 	Heal heal.Mode
 	// AllowedHeal is what a request may ask for; nil: every mode.
 	AllowedHeal []heal.Mode
+
+	// Upstream is the server that runs the model, nil for one in this process.
+	// What is not healed goes there as it came, and so does everything if Model
+	// is nil; Name must then be given.
+	Upstream *Upstream
+	// UpstreamName is what the upstream calls the model; "": Name too.
+	UpstreamName string
+	// Native says that the upstream speaks llama.cpp's own dialect too. There a
+	// last message of the assistant is continued unless a request says otherwise.
+	Native bool
+	// Chat tokenizes conversations; nil: the model's template does.
+	Chat backend.ChatTokenizer
+	// NoHeal, if not nil, says why nothing is healed. Answers carry its code.
+	NoHeal *heal.Note
 }
 
 func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
 	}
 	if c.MaxBodyBytes == 0 {
 		c.MaxBodyBytes = 8 << 20
@@ -88,9 +118,10 @@ func (c Config) withDefaults() Config {
 
 // Gateway is an [http.Handler] that serves models.
 type Gateway struct {
-	cfg    Config
-	models []*model
-	routes map[string]route
+	cfg     Config
+	models  []*model
+	routes  map[string]route
+	metrics *metrics
 
 	mu       sync.Mutex
 	draining bool
@@ -109,15 +140,22 @@ type model struct {
 // New checks the configuration and prepares the models' chat templates. A
 // template that cannot be used is logged; the model then serves completions.
 func New(cfg Config) (*Gateway, error) {
-	if len(cfg.Models) == 0 {
+	if len(cfg.Models) == 0 && cfg.Default == nil {
 		return nil, errors.New("gateway: no model to serve")
 	}
+	if err := checkKeys(cfg.Keys); err != nil {
+		return nil, err
+	}
+	if cfg.Default != nil && cfg.Default.Transport == nil {
+		return nil, errors.New("gateway: the default upstream has no transport")
+	}
 	g := &Gateway{cfg: cfg.withDefaults(), idle: make(chan struct{})}
+	g.metrics = newMetrics(g.cfg.Metrics)
 	for i, m := range cfg.Models {
-		if m.Model == nil {
-			return nil, fmt.Errorf("gateway: model %d (%q) has no model", i, m.Name)
-		}
-		if m.Name == "" {
+		switch {
+		case m.Model == nil && (m.Upstream == nil || m.Name == ""):
+			return nil, fmt.Errorf("gateway: model %d (%q) has no model, or no name", i, m.Name)
+		case m.Name == "":
 			m.Name = m.Model.Info().Name
 		}
 		if g.lookup(m.Name) != nil {
@@ -128,15 +166,25 @@ func New(cfg Config) (*Gateway, error) {
 				return nil, fmt.Errorf("gateway: model %q: %w", m.Name, err)
 			}
 		}
-		served := &model{Model: m}
-		served.template, served.templateErr = newChatTemplate(m.Model.Info().ChatTemplate, m.Model.Tokenizer())
-		if served.templateErr != nil {
-			g.cfg.Log.Warn("no chat with this model", "model", m.Name, "reason", served.templateErr)
-		}
-		g.models = append(g.models, served)
+		g.models = append(g.models, g.newModel(m))
 	}
 	g.routes = g.table()
 	return g, nil
+}
+
+func (g *Gateway) newModel(m Model) *model {
+	served := &model{Model: m}
+	if m.NoHeal != nil {
+		g.metrics.disabled.WithLabelValues(m.Name, m.NoHeal.Code).Set(1)
+	}
+	if m.Model == nil || m.Chat != nil {
+		return served
+	}
+	served.template, served.templateErr = newChatTemplate(m.Model.Info().ChatTemplate, m.Model.Tokenizer())
+	if served.templateErr != nil && m.Upstream == nil {
+		g.cfg.Log.Warn("no chat with this model", "model", m.Name, "reason", served.templateErr)
+	}
+	return served
 }
 
 // lookup returns the model of that name, or nil.

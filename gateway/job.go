@@ -67,10 +67,11 @@ func (m *model) sampling(s *wire.Sampling) (*unfray.Request, error) {
 		return nil, badRequest("stop", "stop: %d strings are more than the %d allowed", len(s.Stop), maxStops)
 	}
 	r := &unfray.Request{Stop: s.Stop}
+	def := m.defaultSampling()
 	r.Sampling = backend.Sampling{
-		Temperature: or(s.Temperature, 1), TopP: or(s.TopP, 1), TopK: max(or(s.TopK, 0), 0), MinP: or(s.MinP, 0),
-		RepeatPenalty:    or(s.RepetitionPenalty, 1),
-		FrequencyPenalty: or(s.FrequencyPenalty, 0), PresencePenalty: or(s.PresencePenalty, 0),
+		Temperature: or(s.Temperature, def.Temperature), TopP: or(s.TopP, def.TopP), TopK: max(or(s.TopK, def.TopK), 0), MinP: or(s.MinP, def.MinP),
+		RepeatPenalty:    or(s.RepetitionPenalty, def.RepeatPenalty),
+		FrequencyPenalty: or(s.FrequencyPenalty, def.FrequencyPenalty), PresencePenalty: or(s.PresencePenalty, def.PresencePenalty),
 	}
 	// llama.cpp and vLLM say "all tokens" with different values of top_k.
 	if s.TopK != nil && *s.TopK < -1 {
@@ -84,7 +85,12 @@ func (m *model) sampling(s *wire.Sampling) (*unfray.Request, error) {
 	}
 	r.MaxTokens = or(s.MaxTokens, 0)
 	var err error
-	if r.Grammar, err = constrain(s); err != nil {
+	if m.Upstream != nil {
+		r.Source, err = m.grammarSource(s)
+	} else {
+		r.Grammar, err = constrain(s)
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.GrammarBytes = or(s.Unfray.GrammarBytes, 0)
@@ -98,6 +104,22 @@ func (m *model) sampling(s *wire.Sampling) (*unfray.Request, error) {
 		r.Sampling.LogitBias[vocab.ID(id)] = bias
 	}
 	return r, nil
+}
+
+// defaultSampling is what a request leaves to the server, OpenAI's if that is not
+// known.
+func (m *model) defaultSampling() backend.Sampling {
+	if d := m.Model.Model.Info().Defaults; d != nil {
+		return d.Sampling
+	}
+	return backend.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1}
+}
+
+func (m *model) defaultMaxTokens() int {
+	if d := m.Model.Model.Info().Defaults; d != nil {
+		return d.MaxTokens
+	}
+	return defaultMaxTokens
 }
 
 // or returns what p points to, or fallback if p is nil.
@@ -165,6 +187,12 @@ func (j *job) prepare(r *unfray.Request, prompts []unfray.Prompt, seed *int64) e
 	return nil
 }
 
+// heals reports whether some prompt is to be given to the model in another form
+// than it was sent.
+func (j *job) heals() bool {
+	return slices.ContainsFunc(j.prompts, (*unfray.Prepared).Heals)
+}
+
 // choices is how many continuations the job has.
 func (j *job) choices() int { return len(j.prompts) * j.n }
 
@@ -202,12 +230,15 @@ func (g *Gateway) run(x *exchange, j *job) error {
 	}); err != nil {
 		return err
 	}
-	j.account(x, results)
+	g.account(x, j, results)
 	return g.answer(x, j.d.whole(j, results))
 }
 
-// account notes the usage for the log.
-func (j *job) account(x *exchange, results []*unfray.Result) {
+// account notes the usage for the log and counts it.
+func (g *Gateway) account(x *exchange, j *job, results []*unfray.Result) {
+	for _, r := range results {
+		g.metrics.account(j.model.Name, r)
+	}
 	u := j.totalUsage(results)
 	x.note(slog.Int("prompt_tokens", u.PromptTokens), slog.Int("completion_tokens", u.CompletionTokens),
 		slog.Int("cached_tokens", u.PromptTokensDetails.CachedTokens))

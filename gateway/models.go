@@ -1,24 +1,37 @@
 package gateway
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/unfray/unfray/internal/wire"
 )
 
 func (m *model) describe() wire.Model {
-	info := m.Model.Model.Info()
-	d := wire.Model{
-		ID: m.Name, Object: "model", OwnedBy: "unfray",
-		MaxModelLen: info.ContextLength, Description: info.Description,
+	d := wire.Model{ID: m.Name, Object: "model", OwnedBy: "unfray"}
+	if m.Model.Model == nil {
+		return d
 	}
+	info := m.Model.Model.Info()
+	d.MaxModelLen, d.Description = info.ContextLength, info.Description
 	if !info.Created.IsZero() {
 		d.Created = info.Created.Unix()
 	}
 	return d
 }
 
+// sole reports whether all models are those of the default upstream, under its
+// own names, so that it can tell of them better than the gateway.
+func (g *Gateway) sole() bool {
+	return g.cfg.Default != nil && !slices.ContainsFunc(g.models, func(m *model) bool {
+		return m.Upstream != g.cfg.Default || m.UpstreamName != "" && m.UpstreamName != m.Name
+	})
+}
+
 func (g *Gateway) listModels(x *exchange) error {
+	if g.sole() {
+		return g.proxy(x, g.cfg.Default, nil)
+	}
 	list := wire.ModelList{Object: "list", Data: []wire.Model{}}
 	for _, m := range g.models {
 		list.Data = append(list.Data, m.describe())
@@ -27,6 +40,9 @@ func (g *Gateway) listModels(x *exchange) error {
 }
 
 func (g *Gateway) getModel(x *exchange) error {
+	if g.sole() {
+		return g.proxy(x, g.cfg.Default, nil)
+	}
 	name := strings.TrimPrefix(x.r.URL.Path, "/v1/models/")
 	m := g.lookup(name)
 	if m == nil {

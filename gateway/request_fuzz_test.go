@@ -61,3 +61,23 @@ func FuzzChatCompletions(f *testing.F) {
 	r := fuzzRig(f)
 	f.Fuzz(func(t *testing.T, body string) { checkAnswer(t, body, r.chat(body)) })
 }
+
+func FuzzNative(f *testing.F) {
+	for _, s := range []string{
+		`{"prompt":"The quick","n_predict":3,"temperature":0.5,"stop":["a"],"seed":-1,"n_cmpl":2,"stream":true}`,
+		`{"prompt":[1,"a",2],"n_probs":2,"return_tokens":true}`, `{"prompt":[[1],"a",["b",3]]}`, `{"prompt":["a","b"],"n_predict":0}`,
+		`{"content":"a\u00e1","with_pieces":true}`, `{"tokens":[1,2,300]}`, `{"prompt":[]}`, `{"prompt":[[]]}`, `{"prompt":[true]}`,
+	} {
+		f.Add(s)
+	}
+	r := fuzzRig(f)
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, path := range []string{"/completion", "/tokenize", "/detokenize"} {
+			a := r.send("POST", path, body)
+			if a.status == 200 && a.header.Get("Content-Type") != "application/json" {
+				continue // a stream without OpenAI's end
+			}
+			checkAnswer(t, body, a)
+		}
+	})
+}

@@ -22,6 +22,8 @@ type handler func(x *exchange) error
 type route struct {
 	get, post   handler
 	promptParam string // what errors about the prompt name
+	own         bool   // no upstream has anything to say here
+	name        string // in metrics
 }
 
 // table lists the paths. A trailing slash takes everything below it.
@@ -29,25 +31,37 @@ func (g *Gateway) table() map[string]route {
 	return map[string]route{
 		"/v1/completions":      {post: g.completions, promptParam: "prompt"},
 		"/v1/chat/completions": {post: g.chatCompletions, promptParam: "messages"},
+		"/completion":          {post: g.native, promptParam: "prompt"},
+		"/completions":         {post: g.native, promptParam: "prompt"},
 		"/infill":              {post: g.infill, promptParam: "input_prefix"},
-		"/unfray/v1/repair":    {post: g.repair(), promptParam: "text"},
+		"/tokenize":            {post: g.tokenize, promptParam: "content"},
+		"/detokenize":          {post: g.detokenize, promptParam: "tokens"},
+		"/unfray/v1/repair":    {post: g.repair(), promptParam: "text", own: true},
 		"/v1/models":           {get: g.listModels},
-		"/v1/models/":          {get: g.getModel},
-		"/healthz":             {get: g.healthz},
-		"/readyz":              {get: g.readyz},
+		modelsPath:             {get: g.getModel},
+		"/healthz":             {get: g.healthz, own: true},
+		"/readyz":              {get: g.readyz, own: true},
+		"/metrics":             {get: g.serveMetrics, own: true},
 	}
 }
 
 func (g *Gateway) find(path string) (route, bool) {
-	if r, ok := g.routes[path]; ok && !strings.HasSuffix(path, "/") {
-		return r, true
-	}
+	r, ok := g.routes[path]
 	// Names of models may hold slashes, so the rest is one name.
-	if strings.HasPrefix(path, "/v1/models/") && path != "/v1/models/" {
-		return g.routes["/v1/models/"], true
+	if strings.HasPrefix(path, modelsPath) && path != modelsPath {
+		path, ok = modelsPath, true
+		r = g.routes[path]
+	} else if strings.HasSuffix(path, "/") {
+		ok = false
 	}
-	return route{}, false
+	if !ok {
+		return route{name: "other"}, false
+	}
+	r.name = path
+	return r, true
 }
+
+const modelsPath = "/v1/models/"
 
 func (r route) methods() string {
 	var m []string
@@ -66,6 +80,7 @@ type exchange struct {
 	w   http.ResponseWriter
 	r   *http.Request
 	ctx context.Context // the request's, ending at the time limit too
+	key *Key            // nil: nobody asked for one
 
 	promptParam string // what errors about the prompt name
 	status      int    // 0 until the answer has begun
@@ -105,8 +120,17 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.ctx, cancel = context.WithTimeoutCause(x.ctx, g.cfg.Timeout, errTimeout)
 		defer cancel()
 	}
+	if r.ContentLength != 0 {
+		// For whoever reads the body, if only to throw it away.
+		http.NewResponseController(w).SetReadDeadline(start.Add(g.cfg.ReadTimeout))
+	}
 	rt, known := g.find(r.URL.Path)
 	x.promptParam = rt.promptParam
+	g.metrics.inFlight.Inc()
+	defer func() {
+		g.metrics.inFlight.Dec()
+		g.metrics.observe(rt.name, x.status, time.Since(start))
+	}()
 	err := g.dispatch(x, rt, known)
 
 	level := slog.LevelInfo
@@ -153,6 +177,12 @@ func (g *Gateway) dispatch(x *exchange, rt route, known bool) (err error) {
 			err = fmt.Errorf("gateway: panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	if err := g.authorize(x); err != nil {
+		return err
+	}
+	if !known && g.cfg.Default != nil {
+		return g.passOn(x)
+	}
 	if !known {
 		return &apiError{
 			status: http.StatusNotFound, kind: kindInvalid, code: "unknown_url",
@@ -169,6 +199,9 @@ func (g *Gateway) dispatch(x *exchange, rt route, known bool) (err error) {
 		x.Header().Set("Allow", rt.methods())
 		x.WriteHeader(http.StatusNoContent)
 		return nil
+	}
+	if h == nil && g.cfg.Default != nil && !rt.own {
+		return g.passOn(x)
 	}
 	if h == nil {
 		return &apiError{
@@ -205,6 +238,14 @@ func (g *Gateway) readBody(x *exchange) ([]byte, error) {
 		x.note(slog.String("body", string(body)))
 	}
 	return body, nil
+}
+
+// showIgnored names the ignored fields unless a server runs the model, which gets
+// them all.
+func (m *model) showIgnored(x *exchange, paths []string) {
+	if m.Upstream == nil {
+		showIgnored(x, paths)
+	}
 }
 
 // showIgnored names the fields of the request that have no effect here.

@@ -83,7 +83,7 @@ func (s *eventStream) run(gen *generation) error {
 	if err := gen.collect(s.next); err != nil {
 		return err
 	}
-	s.j.account(s.x, s.results)
+	s.g.account(s.x, s.j, s.results)
 	if s.j.includeUsage {
 		if err := s.send(s.j.d.usage(s.j, s.j.totalUsage(s.results), s.j.report(s.results[0]))); err != nil {
 			return err

@@ -191,15 +191,17 @@ func prompts(f *field) ([]Prompt, error) {
 func tokenIDs(f *field) ([]int32, error) {
 	out := []int32{}
 	err := f.each(func(e *field) error {
-		v, err := e.integer()
-		if err != nil {
-			return err
-		}
-		if v < 0 || v > math.MaxInt32 {
-			return e.fail("is no token ID")
-		}
-		out = append(out, int32(v))
-		return nil
+		id, err := tokenID(e)
+		out = append(out, id)
+		return err
 	})
 	return out, err
+}
+
+func tokenID(f *field) (int32, error) {
+	v, err := f.integer()
+	if err == nil && (v < 0 || v > math.MaxInt32) {
+		err = f.fail("is no token ID")
+	}
+	return int32(v), err
 }

@@ -46,38 +46,26 @@ func DecodeInfill(b []byte) (*InfillRequest, error) {
 			return err
 		})
 	}
-	r["n_cmpl"] = r["n"]
-	delete(r, "n")
-	delete(r, "max_tokens")
-	r["n_predict"] = func(f *field) error {
-		n, err := small(f)
-		if req.Endless = n < 0; !req.Endless {
-			req.MaxTokens = &n
-		}
-		return err
-	}
-	r["seed"] = func(f *field) error {
-		seed, err := f.integer()
-		if seed != -1 { // llama.cpp's "at random"
-			req.Seed = &seed
-		}
-		return err
-	}
+	req.Sampling.native(r, &req.Endless)
 	if err := r.read(f, &req.Ignored); err != nil {
 		return nil, err
 	}
 	return req, nil
 }
 
-// Infill is the answer of /infill, whole or, in a stream, a part.
+// Infill is the answer of /infill and /completion, whole or, in a stream, a
+// part.
 type Infill struct {
 	Index           int     `json:"index"`
 	Content         string  `json:"content"`
-	Tokens          []int32 `json:"tokens"` // always empty: they come with return_tokens only
+	Tokens          []int32 `json:"tokens"` // empty without return_tokens
 	Stop            bool    `json:"stop"`   // false in the parts of a stream but the last
 	TokensPredicted int     `json:"tokens_predicted"`
 	TokensEvaluated int     `json:"tokens_evaluated"`
 	*InfillEnd              // nil in the parts of a stream but the last
+
+	// Probs describes the tokens where n_probs asks for it.
+	Probs []NativeToken `json:"completion_probabilities,omitempty"`
 	// Bytes holds the exact bytes of a content that is not valid UTF-8.
 	Bytes  []byte  `json:"bytes,omitempty"`
 	Unfray *Unfray `json:"unfray,omitempty"`
