@@ -42,13 +42,91 @@ func (c *chooser) Next(*rand.Rand) (path []vocab.ID, done bool, err error) {
 type watcher struct {
 	accepted  []vocab.ID
 	uncounted int // tokens at the beginning
+	stop      int // the token to stop at; 0: none
 }
 
 func (w *watcher) Mask() vocab.Mask { return nil }
 
 func (w *watcher) Accept(id vocab.ID) backend.Verdict {
 	w.accepted = append(w.accepted, id)
-	return backend.Verdict{Uncounted: len(w.accepted) <= w.uncounted}
+	return backend.Verdict{Uncounted: len(w.accepted) <= w.uncounted, Stop: len(w.accepted) == w.stop}
+}
+
+// partChooser chooses the likeliest of a few tokens, as far as it is told their
+// values.
+type partChooser struct {
+	matters []vocab.ID
+	best    vocab.ID
+	resets  int
+	t       *testing.T
+}
+
+func (c *partChooser) Row([]vocab.ID, []float32) { c.t.Error("Row was called beside Part") }
+
+func (c *partChooser) Matters([]vocab.ID) []vocab.ID { return slices.Clone(c.matters) }
+
+func (c *partChooser) Reset() { c.best = vocab.None; c.resets++ }
+
+func (c *partChooser) Part(path []vocab.ID, row []float32) {
+	if len(path) > 0 {
+		return
+	}
+	for _, l := range row {
+		if l > 0 || l != l {
+			c.t.Errorf("a log-probability of %v", l)
+			break
+		}
+	}
+	for _, id := range c.matters {
+		if c.best == vocab.None || row[id] > row[c.best] {
+			c.best = id
+		}
+	}
+}
+
+func (c *partChooser) Next(*rand.Rand) (path []vocab.ID, done bool, err error) {
+	return []vocab.ID{c.best}, true, nil
+}
+
+// chooseByParts checks that a [backend.PartChooser] comes to the choice that
+// whole rows would have led to, however improbable what it looks at is.
+func (c *conformance) chooseByParts(t *testing.T) {
+	prompt := c.Prompts[0]
+	keep := len(prompt) - 1
+	whole := &chooser{choose: prompt[keep:]}
+	c.generate(t, &backend.Request{Prompt: prompt, Keep: keep, Choose: whole, MaxTokens: 1})
+	if len(whole.rows) == 0 {
+		t.Fatal("the Chooser was given no row")
+	}
+	row := whole.rows[0]
+	for salt := range 3 {
+		ch := &partChooser{matters: slices.Collect(c.pick(6, 40+salt).All()), best: vocab.None, t: t}
+		want := ch.matters[0]
+		for _, id := range ch.matters {
+			if row[id] > row[want] {
+				want = id
+			}
+		}
+		if !c.takesParts(t, prompt, keep, ch) {
+			return // whole rows are given to all Choosers
+		}
+		if ch.best != want && math.Abs(float64(row[ch.best]-row[want])) > c.Tolerance {
+			t.Errorf("of %v it chose %d, the likeliest is %d", ch.matters, ch.best, want)
+		}
+	}
+}
+
+// takesParts makes a choice and reports whether it was made from parts.
+func (c *conformance) takesParts(t *testing.T, prompt []vocab.ID, keep int, ch *partChooser) bool {
+	t.Helper()
+	if c.b.Info().Capabilities.Logits {
+		return false
+	}
+	toks, _ := c.generate(t, &backend.Request{Prompt: prompt, Keep: keep, Choose: ch, MaxTokens: 1})
+	if len(toks) != 1 || toks[0].ID != ch.best {
+		t.Errorf("generated %v, chosen was %d", idsOf(toks), ch.best)
+	}
+	return true
 }
 
 // choose checks what a [backend.Chooser] is given and what becomes of its
