@@ -148,7 +148,7 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 	breq.Steer = st
 	var allow func([]byte) bool
 	if !can.Steer {
-		breq.Replay, breq.Grammar = p.replay(), p.req.Source
+		breq.Grammar = p.req.Source
 	} else if p.req.Grammar != nil {
 		st.c = &constraint{v: m.tok.Vocab(), state: p.grammar}
 		start := &constraint{state: p.grammar} // the steer's goes on with the generation
@@ -159,6 +159,8 @@ func (p *Prepared) Generate(ctx context.Context, seed *uint64) (*Stream, error) 
 	if choice != nil {
 		breq.Prompt = slices.Concat(p.plan.Prompt, p.plan.Trunk)
 		breq.Choose, breq.Keep = choice, len(p.plan.Prompt)
+	} else if !can.Steer {
+		breq.Replay = p.replay()
 	}
 	bs, err := m.backend.Generate(ctx, breq)
 	if err != nil {

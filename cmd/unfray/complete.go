@@ -18,8 +18,9 @@ import (
 
 // completeFlags are the settings of one completion.
 type completeFlags struct {
-	model   modelFlags
-	heal    string
+	model    modelFlags
+	upstream upstreamFlags
+	heal     string
 	special bool
 	seed    uint64
 	req     unfray.Request
@@ -57,7 +58,7 @@ func viewCompletion(id json.RawMessage, r *unfray.Result) completionView {
 func newComplete() *cobra.Command {
 	var c completeFlags
 	cmd := &cobra.Command{
-		Use:   "complete [-m MODEL] [PROMPT]",
+		Use:   "complete [-m MODEL | --upstream KIND=URL] [PROMPT]",
 		Short: "Heal a prompt's end and continue it",
 		Long: `Heal a prompt's end and continue it. What is printed continues exactly the
 prompt that was given: prompt and output joined are what the model wrote. With
@@ -65,11 +66,14 @@ prompt that was given: prompt and output joined are what the model wrote. With
 		Example: `  unfray complete 'The capital of France is Par' --max-tokens 16
   unfray complete --compare 'The link is <a href="https:'
   unfray complete --json --heal off 'const userNa'
-  unfray complete --prompts prompts.jsonl > results.jsonl`,
+  unfray complete --prompts prompts.jsonl > results.jsonl
+  unfray complete --upstream llamacpp=http://127.0.0.1:8081 'const userNa'`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
 	c.model.add(f)
+	c.upstream.add(f)
+	cmd.MarkFlagsMutuallyExclusive("model", "upstream")
 	addHealFlag(cmd, &c.heal, "how to heal")
 	f.IntVar(&c.req.MaxTokens, "max-tokens", 64, "tokens of the continuation; 0: as many as the context holds")
 	s := &c.req.Sampling
@@ -92,7 +96,7 @@ prompt that was given: prompt and output joined are what the model wrote. With
 		if err != nil {
 			return usageError(err.Error())
 		}
-		if c.req.Grammar, err = c.grammar.load(); err != nil {
+		if c.req.Grammar, c.req.Source, err = c.grammar.load(); err != nil {
 			return err
 		}
 		if c.req.GrammarBytes != 0 && c.req.Grammar == nil {
@@ -124,15 +128,15 @@ func (c *completeFlags) run(cmd *cobra.Command, args []string) (err error) {
 			return err
 		}
 	}
-	model, e, err := c.model.open(ctx)
+	model, parallel, closer, err := openModel(cmd, &c.model, &c.upstream)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, closer.Close()) }()
 	out := cmd.OutOrStdout()
 	switch {
 	case c.prompts != "":
-		return c.batch(ctx, cmd, model, e.Stats().Sequences)
+		return c.batch(ctx, cmd, model, parallel)
 	case c.compare:
 		return c.comparison(ctx, out, model)
 	case c.asJSON:

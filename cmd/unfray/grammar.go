@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/grammar"
 )
 
@@ -22,29 +23,33 @@ func (g *grammarFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("grammar", "json-schema", "regex")
 }
 
-// load compiles what was given, nil if nothing was.
-func (g *grammarFlags) load() (*grammar.Grammar, error) {
+// load compiles what was given, nil if nothing was. source is the same for servers
+// that compile it themselves.
+func (g *grammarFlags) load() (c *grammar.Grammar, source *backend.Grammar, err error) {
 	if g.regex != "" {
-		c, err := grammar.ParseRegex(g.regex)
-		if err != nil {
-			return nil, usageError(fmt.Sprintf("--regex: %v", err))
+		if c, err = grammar.ParseRegex(g.regex); err != nil {
+			return nil, nil, usageError(fmt.Sprintf("--regex: %v", err))
 		}
-		return c, nil
+		return c, &backend.Grammar{Kind: backend.Regex, Source: g.regex}, nil
 	}
-	path, parse := g.grammar, func(b []byte) (*grammar.Grammar, error) { return grammar.ParseGBNF(string(b)) }
+	path, kind := g.grammar, backend.GBNF
 	if g.schema != "" {
-		path, parse = g.schema, grammar.ParseJSONSchema
+		path, kind = g.schema, backend.JSONSchema
 	}
 	if path == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c, err := parse(b)
+	if kind == backend.GBNF {
+		c, err = grammar.ParseGBNF(string(b))
+	} else {
+		c, err = grammar.ParseJSONSchema(b)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return c, nil
+	return c, &backend.Grammar{Kind: kind, Source: string(b)}, nil
 }

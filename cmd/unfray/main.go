@@ -103,7 +103,7 @@ continuation can happen.`,
 	}
 	root.AddCommand(
 		newComplete(), newTokenize(), newDetokenize(), newBoundary(), newLint(), newRepair(),
-		newEval(), newServe(), newDemo(), newVersion(),
+		newEval(), newServe(), newUpstream(), newConfig(), newDemo(), newVersion(),
 	)
 	return root
 }

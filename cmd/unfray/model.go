@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/unfray/unfray"
 	"github.com/unfray/unfray/engine"
+	"github.com/unfray/unfray/gateway"
 	"github.com/unfray/unfray/internal/deps"
 	"github.com/unfray/unfray/tokenizer"
 )
@@ -83,6 +85,30 @@ func (m *modelFlags) open(ctx context.Context) (*unfray.Model, *engine.Engine, e
 		return nil, nil, errors.Join(err, e.Close())
 	}
 	return model, e, nil
+}
+
+// openModel opens the model that the flags choose, in this process or on a server,
+// and says how many continuations are worth running at once.
+func openModel(cmd *cobra.Command, m *modelFlags, u *upstreamFlags) (model *unfray.Model, parallel int, closer io.Closer, err error) {
+	if len(u.addresses) == 0 {
+		model, e, err := m.open(cmd.Context())
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		return model, e.Stats().Sequences, e, nil
+	}
+	spec, err := u.spec()
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	s := newSetup(discardLog())
+	if err := s.addUpstream(cmd.Context(), spec, gateway.Model{}, true); err != nil {
+		return nil, 0, nil, errors.Join(err, s.Close())
+	}
+	if len(s.cfg.Models) == 0 || s.cfg.Models[0].Model == nil {
+		return nil, 0, nil, errors.Join(errors.New(strings.Join(s.lines, "; ")), s.Close())
+	}
+	return s.cfg.Models[0].Model, max(s.slots, 1), s, nil
 }
 
 // modelPath is the model to use where the flag does not name one.

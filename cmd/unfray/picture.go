@@ -45,7 +45,7 @@ const (
 // draw lays a picture out.
 func (d display) draw(p picture) string {
 	barColumns := runewidth.StringWidth(bar)
-	columns := max(d.columns, 8+barColumns)
+	columns := min(max(d.columns, 8+barColumns), maxColumns)
 	cells := p.cells
 	// A cell takes two columns or more.
 	if most := p.shown * columns / 2; p.shown > 0 && len(cells) > most {

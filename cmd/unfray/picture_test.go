@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -63,6 +64,11 @@ abcdefg…
 cccc│dddd
 777 │7777
 ~~~~ ~~~~
+`},
+		{"any width that COLUMNS can say", display{columns: math.MaxInt}, picture{cells: cellsOf(1, "a", "b"), shown: 6}, `
+a‖b
+7‖77
+  ~~
 `},
 		{"colours", display{columns: 80, colour: true}, picture{cells: cellsOf(1, "a", "b")},
 			"\na\x1b[2m‖\x1b[0m\x1b[1;33mb\x1b[0m\n\x1b[2m7\x1b[0m\x1b[2m‖77\x1b[0m\n  \x1b[1;33m~~\x1b[0m\n"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"syscall"
@@ -16,9 +17,14 @@ import (
 	"github.com/unfray/unfray/heal"
 )
 
+// defaultListen is where the gateway listens unless told otherwise.
+const defaultListen = "127.0.0.1:8080"
+
 // serveFlags are the gateway's settings.
 type serveFlags struct {
 	model      modelFlags
+	upstream   upstreamFlags
+	config     string
 	listen     string
 	heal       string
 	maxBody    int64
@@ -30,24 +36,37 @@ type serveFlags struct {
 func newServe() *cobra.Command {
 	var s serveFlags
 	cmd := &cobra.Command{
-		Use:   "serve [-m MODEL] [--listen ADDRESS]",
+		Use:   "serve [-m MODEL | --upstream KIND=URL | --config FILE] [--listen ADDRESS]",
 		Short: "Serve healed completions over HTTP, in OpenAI's dialect",
-		Long: `Serve healed completions over HTTP, in OpenAI's dialect. The server stops on
-SIGTERM or SIGINT: it refuses new requests and lets running ones finish.`,
+		Long: `Serve healed completions over HTTP, in OpenAI's and llama.cpp's dialects. The
+model runs in this process, or on a server: then requests whose prompts need no
+healing, and all that are about something else, go there as they came.
+
+The server stops on SIGTERM or SIGINT: it refuses new requests and lets running
+ones finish.`,
 		Example: `  unfray serve --listen 127.0.0.1:8080
+  unfray serve --upstream llamacpp=http://127.0.0.1:8081
+  unfray serve --upstream vllm=http://127.0.0.1:8000 --tokenizer ~/models/qwen
+  unfray serve --config unfray.yaml
   curl http://127.0.0.1:8080/v1/completions -H 'Content-Type: application/json' \
     -d '{"prompt": "const userNa", "max_tokens": 8, "temperature": 0}'`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	s.model.add(f)
-	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address to listen on; port 0 takes a free one")
+	s.upstream.add(f)
+	f.StringVar(&s.config, "config", "", "configuration file (docs/configuration.md), in place of all flags but --listen")
+	f.StringVar(&s.listen, "listen", defaultListen, "address to listen on; port 0 takes a free one")
 	addHealFlag(cmd, &s.heal, "healing of requests that do not ask for one")
 	f.Int64Var(&s.maxBody, "max-body", 0, "largest request body in bytes (default 8 MiB)")
 	f.DurationVar(&s.timeout, "timeout", 0, "longest time one request may take (default 10m; below 0: no limit)")
 	f.DurationVar(&s.drain, "drain", 0, "time that running requests have to finish when the server stops (default 30s; below 0: none)")
 	f.BoolVar(&s.logPrompts, "log-prompts", false, "write prompts to the log")
+	cmd.MarkFlagsMutuallyExclusive("model", "upstream", "config")
 	cmd.RunE = handler(func(cmd *cobra.Command, _ []string) error {
+		if s.config != "" {
+			return s.runConfig(cmd)
+		}
 		mode, err := heal.ParseMode(s.heal)
 		if err != nil {
 			return usageError(err.Error())
@@ -68,24 +87,49 @@ func (s *serveFlags) run(cmd *cobra.Command, mode heal.Mode) (err error) {
 		return err
 	}
 	defer ln.Close()
-	model, e, err := s.model.open(ctx)
+	setup := newSetup(slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+	defer func() { err = errors.Join(err, setup.Close()) }()
+	if len(s.upstream.addresses) > 0 {
+		spec, err := s.upstream.spec()
+		if err != nil {
+			return err
+		}
+		spec.wait, spec.tell = waitToServe, teller(cmd)
+		if err := setup.addUpstream(ctx, spec, gateway.Model{Heal: mode}, true); err != nil {
+			return err
+		}
+	} else if err := setup.addEngine(ctx, &s.model, gateway.Model{Heal: mode}); err != nil {
+		return err
+	}
+	setup.cfg.MaxBodyBytes = s.maxBody
+	setup.cfg.Timeout = s.timeout
+	setup.cfg.DrainTimeout = s.drain
+	setup.cfg.LogPrompts = s.logPrompts
+	return setup.serve(ctx, cmd.ErrOrStderr(), ln)
+}
+
+// teller tells the operator something before there is anything to serve.
+func teller(cmd *cobra.Command) func(string) {
+	return func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "unfray:", text) }
+}
+
+// serve runs the gateway until ctx ends.
+func (s *setup) serve(ctx context.Context, errOut io.Writer, listeners ...net.Listener) error {
+	g, err := gateway.New(s.cfg)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	g, err := gateway.New(gateway.Config{
-		Models:       []gateway.Model{{Model: model, Heal: mode}},
-		MaxBodyBytes: s.maxBody,
-		Timeout:      s.timeout,
-		DrainTimeout: s.drain,
-		LogPrompts:   s.logPrompts,
-		Log:          slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
-	})
-	if err != nil {
-		return err
+	for _, line := range s.lines {
+		fmt.Fprintln(errOut, "unfray:", line)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "unfray: %s, listening on http://%s\n", describe(model), ln.Addr())
-	return g.Serve(ctx, ln)
+	for _, ln := range listeners {
+		scheme := "http"
+		if _, ok := ln.(*tlsListener); ok {
+			scheme = "https"
+		}
+		fmt.Fprintf(errOut, "unfray: listening on %s://%s\n", scheme, ln.Addr())
+	}
+	return g.Serve(ctx, listeners...)
 }
 
 // listen opens the gateway's port. A taken one is the commonest mistake, so

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+
+	"github.com/unfray/unfray/gateway"
+	"github.com/unfray/unfray/internal/config"
+	"github.com/unfray/unfray/internal/upstream"
+)
+
+// setup collects what a gateway serves.
+type setup struct {
+	cfg     gateway.Config
+	pools   *poolCollector
+	lines   []string // what to tell the operator
+	slots   int      // of the last server that tells how many requests it works on at once
+	closers []io.Closer
+	tell    func(string)
+}
+
+func newSetup(log *slog.Logger) *setup {
+	s := &setup{pools: &poolCollector{}}
+	s.cfg.Log = log
+	s.cfg.Metrics = prometheus.NewRegistry()
+	s.cfg.Metrics.MustRegister(s.pools, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return s
+}
+
+// Close frees models and connections, the last ones first.
+func (s *setup) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// addEngine loads a model into this process. m says how it is served.
+func (s *setup) addEngine(ctx context.Context, flags *modelFlags, m gateway.Model) error {
+	model, e, err := flags.open(ctx)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, e)
+	m.Model = model
+	s.cfg.Models = append(s.cfg.Models, m)
+	s.lines = append(s.lines, describe(model))
+	return nil
+}
+
+// addPool makes the connections to a server.
+func (s *setup) addPool(name string, spec *upstreamSpec) (*upstream.Pool, error) {
+	spec.pool.Log = s.cfg.Log
+	pool, err := upstream.New(spec.pool)
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, pool)
+	s.pools.add(name, pool)
+	return pool, nil
+}
+
+// addUpstream adds a model that a server runs, and the server for what is about
+// no model if it is the default.
+func (s *setup) addUpstream(ctx context.Context, spec *upstreamSpec, m gateway.Model, isDefault bool) error {
+	pool, err := s.addPool(spec.kind, spec)
+	if err != nil {
+		return err
+	}
+	up := spec.passed(pool)
+	if isDefault {
+		s.cfg.Default = up
+	}
+	return s.addServed(ctx, spec, pool, up, m)
+}
+
+// addServed adds a model of a server whose connections are made.
+func (s *setup) addServed(ctx context.Context, spec *upstreamSpec, pool *upstream.Pool, up *gateway.Upstream, m gateway.Model) error {
+	o, err := spec.open(ctx, pool)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, o)
+	if o.inspection != nil {
+		s.slots = o.inspection.Slots
+	}
+	at := spec.pool.Endpoints[0].Redacted()
+	if o.served.Name == "" { // of a kind that is passed on: nothing is known of models
+		s.lines = append(s.lines, fmt.Sprintf("%s at %s: %s", spec.kind, at, o.served.NoHeal.Text))
+		return nil
+	}
+	served := o.served
+	served.Upstream, served.UpstreamName = up, o.served.Name
+	served.Heal, served.AllowedHeal, served.MaxTokens, served.Aliases, served.Timeout = m.Heal, m.AllowedHeal, m.MaxTokens, m.Aliases, m.Timeout
+	if m.Name != "" {
+		served.Name = m.Name
+	}
+	s.cfg.Models = append(s.cfg.Models, served)
+	if served.NoHeal != nil {
+		s.lines = append(s.lines, fmt.Sprintf("%s, run by %s at %s, is not healed: %s", served.Name, spec.kind, at, served.NoHeal.Text))
+		return nil
+	}
+	s.lines = append(s.lines, fmt.Sprintf("%s, run by %s at %s; its tokenizer was verified", describe(served.Model), spec.kind, at))
+	return nil
+}
+
+// runConfig serves what a configuration file says.
+func (s *serveFlags) runConfig(cmd *cobra.Command) (err error) {
+	ctx := cmd.Context()
+	cfg, err := config.Load(s.config)
+	if err != nil {
+		return err
+	}
+	for _, w := range cfg.Warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "unfray: warning:", w)
+	}
+	listeners, err := openListeners(ctx, cfg.Listeners, s.listen)
+	defer func() {
+		for _, ln := range listeners {
+			ln.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	setup := newSetup(newConfigLog(cmd.ErrOrStderr(), &cfg.Log))
+	defer func() { err = errors.Join(err, setup.Close()) }()
+	setup.tell = teller(cmd)
+	if err := setup.addConfig(ctx, cfg); err != nil {
+		return err
+	}
+	return setup.serve(ctx, cmd.ErrOrStderr(), listeners...)
+}
+
+func newConfigLog(w io.Writer, l *config.Log) *slog.Logger {
+	o := &slog.HandlerOptions{Level: l.Level}
+	if l.JSON {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// addConfig adds all that a configuration file names.
+func (s *setup) addConfig(ctx context.Context, cfg *config.Config) error {
+	s.cfg.MaxBodyBytes, s.cfg.MaxChoices = cfg.Limits.MaxBodyBytes, cfg.Limits.MaxChoices
+	s.cfg.Timeout, s.cfg.ReadTimeout, s.cfg.WriteTimeout, s.cfg.DrainTimeout = cfg.Limits.Request, cfg.Limits.Read, cfg.Limits.Write, cfg.Limits.Drain
+	s.cfg.LogPrompts = cfg.Log.Prompts
+	s.cfg.NoMetrics = !cfg.Metrics.Or(true)
+	for _, k := range cfg.Keys {
+		s.cfg.Keys = append(s.cfg.Keys, gateway.Key{Name: k.Name, SHA256: k.SHA256, Models: k.Models})
+	}
+	type connected struct {
+		pool *upstream.Pool
+		up   *gateway.Upstream
+	}
+	open := map[*config.Upstream]connected{}
+	for _, u := range cfg.Upstreams {
+		spec := specOf(u)
+		pool, err := s.addPool(u.Name, spec)
+		if err != nil {
+			return fmt.Errorf("upstream %s: %w", u.Name, err)
+		}
+		open[u] = connected{pool, spec.passed(pool)}
+	}
+	if cfg.Default != nil {
+		s.cfg.Default = open[cfg.Default].up
+	}
+	for i := range cfg.Models {
+		c := &cfg.Models[i]
+		m := gateway.Model{Name: c.Name, Aliases: c.Aliases, Heal: c.Heal, AllowedHeal: c.AllowHeal, MaxTokens: c.MaxTokens}
+		var err error
+		if c.Upstream == nil {
+			flags := &modelFlags{path: c.File, device: c.Device, threads: c.Threads, context: c.Context, parallel: c.Parallel, queue: c.Queue}
+			err = s.addEngine(ctx, flags, m)
+		} else {
+			spec := specOf(c.Upstream)
+			spec.model, spec.tokenizer = c.UpstreamModel, c.Tokenizer
+			if spec.model == "" {
+				spec.model = c.Name
+			}
+			spec.wait, spec.tell = waitToServe, s.tell
+			m.Timeout = c.Upstream.Timeouts.Total
+			err = s.addServed(ctx, spec, open[c.Upstream].pool, open[c.Upstream].up, m)
+		}
+		if err != nil {
+			return fmt.Errorf("model %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+func specOf(u *config.Upstream) *upstreamSpec {
+	return &upstreamSpec{kind: string(u.Kind), key: u.APIKey.Reveal(), pool: upstream.Config{
+		Endpoints:        u.URLs,
+		Health:           upstream.Health{Path: u.Health.Path, Interval: u.Health.Interval, Timeout: u.Health.Timeout, Failures: u.Health.Failures, Successes: u.Health.Successes},
+		ConnectTimeout:   u.Timeouts.Connect,
+		FirstByteTimeout: u.Timeouts.FirstToken,
+		IdleTimeout:      u.Timeouts.Idle,
+		MaxConnections:   u.MaxConnections,
+		Retries:          u.Retries,
+	}}
+}
+
+// tlsListener marks a listener whose connections are encrypted.
+type tlsListener struct{ net.Listener }
+
+// openListeners opens the listeners of a file, or the one that is the default.
+// The caller closes them, also with an error.
+func openListeners(ctx context.Context, list []config.Listener, otherwise string) (out []net.Listener, err error) {
+	if len(list) == 0 {
+		list = []config.Listener{{Address: otherwise}}
+	}
+	for _, l := range list {
+		ln, err := listen(ctx, l.Address)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, ln)
+		if l.TLSCert == "" {
+			continue
+		}
+		pair, err := tls.LoadX509KeyPair(l.TLSCert, l.TLSKey)
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", l.TLSCert, err)
+		}
+		out[len(out)-1] = &tlsListener{tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})}
+	}
+	return out, nil
+}
+
+// poolCollector tells metrics of the servers' endpoints.
+type poolCollector struct {
+	names []string
+	pools []*upstream.Pool
+}
+
+func (c *poolCollector) add(name string, p *upstream.Pool) {
+	c.names, c.pools = append(c.names, name), append(c.pools, p)
+}
+
+var (
+	endpointUsable = prometheus.NewDesc("unfray_upstream_endpoint_usable", "1 for endpoints that are healthy and not ejected.", []string{"upstream", "endpoint"}, nil)
+	endpointActive = prometheus.NewDesc("unfray_upstream_endpoint_active_requests", "Requests at the endpoint.", []string{"upstream", "endpoint"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (c *poolCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- endpointUsable
+	out <- endpointActive
+}
+
+// Collect implements [prometheus.Collector].
+func (c *poolCollector) Collect(out chan<- prometheus.Metric) {
+	for i, p := range c.pools {
+		for _, e := range p.Status() {
+			usable := 0.0
+			if e.Usable() {
+				usable = 1
+			}
+			out <- prometheus.MustNewConstMetric(endpointUsable, prometheus.GaugeValue, usable, c.names[i], e.Endpoint)
+			out <- prometheus.MustNewConstMetric(endpointActive, prometheus.GaugeValue, float64(e.InFlight), c.names[i], e.Endpoint)
+		}
+	}
+}
+
+func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
