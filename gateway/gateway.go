@@ -48,6 +48,8 @@ type Config struct {
 	// Metrics is where /metrics has what it shows from, and where the gateway puts
 	// its own; nil: one for the gateway alone.
 	Metrics *prometheus.Registry
+	// NoMetrics leaves out /metrics.
+	NoMetrics bool
 
 	MaxBodyBytes int64 // of a request; 0: 8 MiB
 	MaxChoices   int   // continuations of one request, prompts × n; 0: 128
@@ -66,8 +68,14 @@ type Config struct {
 // Model is a model to serve.
 type Model struct {
 	// Name is what clients call it; "": the name that the model reports.
-	Name  string
-	Model *unfray.Model
+	Name    string
+	Aliases []string // other names for it
+	Model   *unfray.Model
+	// MaxTokens is the most that one continuation may have; 0: no limit.
+	MaxTokens int
+	// Timeout limits requests for this model further; 0 or less: Config.Timeout
+	// alone.
+	Timeout time.Duration
 	// Heal is what is done where a request does not say; "": heal.Auto.
 	Heal heal.Mode
 	// AllowedHeal is what a request may ask for; nil: every mode.
@@ -158,8 +166,10 @@ func New(cfg Config) (*Gateway, error) {
 		case m.Name == "":
 			m.Name = m.Model.Info().Name
 		}
-		if g.lookup(m.Name) != nil {
-			return nil, fmt.Errorf("gateway: two models are named %q", m.Name)
+		for _, name := range append([]string{m.Name}, m.Aliases...) {
+			if g.lookup(name) != nil {
+				return nil, fmt.Errorf("gateway: two models are named %q", name)
+			}
 		}
 		for _, mode := range append(slices.Clone(m.AllowedHeal), m.Heal) {
 			if _, err := heal.ParseMode(string(mode)); err != nil {
@@ -169,6 +179,9 @@ func New(cfg Config) (*Gateway, error) {
 		g.models = append(g.models, g.newModel(m))
 	}
 	g.routes = g.table()
+	if g.cfg.NoMetrics {
+		delete(g.routes, "/metrics")
+	}
 	return g, nil
 }
 
@@ -190,7 +203,7 @@ func (g *Gateway) newModel(m Model) *model {
 // lookup returns the model of that name, or nil.
 func (g *Gateway) lookup(name string) *model {
 	for _, m := range g.models {
-		if m.Name == name {
+		if m.Name == name || slices.Contains(m.Aliases, name) {
 			return m
 		}
 	}

@@ -175,6 +175,14 @@ func (g *Gateway) checkChoices(prompts, n int) error {
 // all of them share.
 func (j *job) prepare(r *unfray.Request, prompts []unfray.Prompt, seed *int64) error {
 	j.settings, j.seed = r, seed
+	if most := j.model.MaxTokens; most > 0 {
+		if r.MaxTokens > most {
+			return j.model.tooManyTokens("max_tokens")
+		}
+		if r.MaxTokens == 0 {
+			r.MaxTokens = most
+		}
+	}
 	for _, p := range prompts {
 		c := *r
 		c.Prompt = p

@@ -24,7 +24,7 @@ func (m *model) describe() wire.Model {
 // own names, so that it can tell of them better than the gateway.
 func (g *Gateway) sole() bool {
 	return g.cfg.Default != nil && !slices.ContainsFunc(g.models, func(m *model) bool {
-		return m.Upstream != g.cfg.Default || m.UpstreamName != "" && m.UpstreamName != m.Name
+		return m.Upstream != g.cfg.Default || m.upstreamName() != m.Name || len(m.Aliases) > 0
 	})
 }
 

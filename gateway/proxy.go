@@ -258,7 +258,8 @@ func (p *passage) deliver(resp *http.Response) error {
 	}
 	for {
 		n, err := resp.Body.Read(buf[:])
-		if err != nil && err != io.EOF {
+		broken := err != nil && err != io.EOF
+		if broken && !begun {
 			return err
 		}
 		if !begun {
@@ -275,6 +276,9 @@ func (p *passage) deliver(resp *http.Response) error {
 			break
 		}
 		if err := p.g.flush(p.x); err != nil {
+			return err
+		}
+		if broken {
 			return err
 		}
 	}

@@ -156,7 +156,7 @@ func (m *message) readBody(r *bufio.Reader, unframed string) (err error) {
 	case len(lengths)+len(codings) > 1:
 		return fmt.Errorf("framed twice: %q, %q", lengths, codings)
 	case len(codings) == 1:
-		if codings[0] != "chunked" {
+		if !strings.EqualFold(codings[0], "chunked") {
 			return fmt.Errorf("transfer coding %q", codings[0])
 		}
 		m.framing = "chunked"

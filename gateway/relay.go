@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -58,6 +59,9 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 	}
 	m, err := g.choose(q.model)
 	if err != nil && g.cfg.Default != nil {
+		if err := g.mayUse(x, q.model); err != nil {
+			return err
+		}
 		return g.proxy(x, g.cfg.Default, q.body)
 	}
 	if err == nil {
@@ -66,12 +70,20 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 	if err != nil {
 		return err
 	}
+	if m.Timeout > 0 {
+		var cancel context.CancelFunc
+		x.ctx, cancel = context.WithTimeoutCause(x.ctx, m.Timeout, errTimeout)
+		defer cancel()
+	}
 	if m.Upstream == nil {
 		j, err := q.job(m, nil)
 		if err != nil {
 			return err
 		}
 		return g.run(x, j)
+	}
+	if err := m.checkMaxTokens(q.body); err != nil {
+		return err
 	}
 	x.ctx = upstream.WithKey(x.ctx, q.body)
 	note, err := g.tryHealed(x, m, q)
@@ -88,14 +100,22 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 		x.Header().Set("X-Unfray-Note", note)
 	}
 	g.metrics.passedOn(m.Name)
-	return g.forward(x, m, q.body)
+	return g.forward(x, m, q.model, q.body)
+}
+
+// upstreamName is what the model's server calls it.
+func (m *model) upstreamName() string {
+	if m.UpstreamName != "" {
+		return m.UpstreamName
+	}
+	return m.Name
 }
 
 // forward sends a request to a model's upstream as it came, but for a name of the
 // model that the upstream does not know.
-func (g *Gateway) forward(x *exchange, m *model, body []byte) error {
-	if m.UpstreamName != "" && m.UpstreamName != m.Name {
-		body = wire.ReplaceString(body, "model", m.UpstreamName)
+func (g *Gateway) forward(x *exchange, m *model, named string, body []byte) error {
+	if name := m.upstreamName(); named != "" && named != name {
+		body = wire.ReplaceString(body, "model", name)
 	}
 	return g.proxy(x, m.Upstream, body)
 }
@@ -130,7 +150,7 @@ func (g *Gateway) relayUnless(x *exchange, body []byte, name string, do func(m *
 		return err
 	}
 	if m.Upstream != nil && (m.Native || m.Model.Model == nil) {
-		return g.forward(x, m, body)
+		return g.forward(x, m, name, body)
 	}
 	return do(m)
 }
@@ -178,6 +198,30 @@ func (g *Gateway) tryHealed(x *exchange, m *model, q *request) (note string, err
 		return noteOf(err), err
 	}
 	return "", err
+}
+
+// checkMaxTokens refuses a request that asks for more than the model may give,
+// in any dialect. A request that does not say is limited by the upstream.
+func (m *model) checkMaxTokens(body []byte) error {
+	if m.MaxTokens == 0 {
+		return nil
+	}
+	var asked struct {
+		A *float64 `json:"max_tokens"`
+		B *float64 `json:"max_completion_tokens"`
+		C *float64 `json:"n_predict"`
+	}
+	_ = json.Unmarshal(body, &asked) // what is no number is the upstream's to refuse
+	for name, n := range map[string]*float64{"max_tokens": asked.A, "max_completion_tokens": asked.B, "n_predict": asked.C} {
+		if n != nil && *n > float64(m.MaxTokens) {
+			return m.tooManyTokens(name)
+		}
+	}
+	return nil
+}
+
+func (m *model) tooManyTokens(param string) error {
+	return badRequest(param, "%s: this model gives at most %d tokens", param, m.MaxTokens)
 }
 
 // errNotHealed is the error of a request that healing has no place in.

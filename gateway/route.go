@@ -124,6 +124,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// For whoever reads the body, if only to throw it away.
 		http.NewResponseController(w).SetReadDeadline(start.Add(g.cfg.ReadTimeout))
 	}
+	if r.ContentLength < 0 {
+		// net/http hides whether a Content-Length was there beside the chunks. If
+		// so the connection must not be used again: RFC 9112, 6.1.
+		w.Header().Set("Connection", "close")
+	}
 	rt, known := g.find(r.URL.Path)
 	x.promptParam = rt.promptParam
 	g.metrics.inFlight.Inc()

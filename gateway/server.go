@@ -13,12 +13,12 @@ import (
 // generates any more.
 const closeGrace = 5 * time.Second
 
-// Serve answers requests from ln until ctx ends, then drains: /readyz turns
+// Serve answers requests from the listeners until ctx ends, then drains: /readyz turns
 // 503, new generations are refused, running ones may finish within
 // Config.DrainTimeout and are canceled after it. Health and models are served
-// meanwhile. Serve closes ln. It returns nil after a drain, and an error only
-// if the listener failed. It can be called once.
-func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
+// meanwhile. Serve closes the listeners. It returns nil after a drain, and an
+// error only if a listener failed. It can be called once.
+func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 	// Requests outlive ctx: canceling it must not cut them off.
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(errDraining)
@@ -30,11 +30,16 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(g.cfg.Log.Handler(), slog.LevelDebug),
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(ln) }()
+	failed := make(chan error, len(listeners))
+	for _, ln := range listeners {
+		go func() { failed <- srv.Serve(ln) }()
+	}
 	select {
 	case err := <-failed:
 		srv.Close()
+		for range len(listeners) - 1 {
+			<-failed
+		}
 		return err
 	case <-ctx.Done():
 	}
@@ -46,8 +51,10 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	if err != nil {
 		srv.Close()
 	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
+	for range listeners {
+		if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
 	}
 	return nil
 }
