@@ -21,12 +21,16 @@ REFERENCE := testdata/reference
 # UNFRAY_TEST_LIB and UNFRAY_TEST_CLIENTS.
 MODELENV  := settings=$$($(FETCH) -no-engine -vocabs -references $(REFERENCE) -env) && eval "$$settings"
 ENGINEENV := settings=$$($(FETCH) -clients $(CLIENTS) -vocabs -references $(REFERENCE) -env) && eval "$$settings"
+# With real servers also UNFRAY_TEST_LLAMA_SERVER, and no skipping for want of it; and without servers, where packages
+# run side by side or the same tests run again.
+SERVERENV := settings=$$($(FETCH) -clients $(CLIENTS) -vocabs -references $(REFERENCE) -llama-server -env) && eval "$$settings" && export UNFRAY_TEST_REQUIRE=1
+NOSERVERS := UNFRAY_TEST_LLAMA_SERVER=none UNFRAY_TEST_VLLM=
 
 # Modules of their own: comparisons and test programs, whose dependencies are not the library's.
 NESTED := $(patsubst %/go.mod,%,$(wildcard bench/go.mod $(CLIENTS)/go/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check test-default test-simd test-llama test-fuzz test-gemma bench bench-tokenizers bench-eval fuzz deps test-deps gemma wasm cross vuln clean
+.PHONY: help run demo build test check test-default test-simd test-llama test-servers test-fuzz test-gemma conformance bench bench-tokenizers bench-eval fuzz deps test-deps gemma wasm cross vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,13 +47,13 @@ build: ## build bin/unfray with the embedded engine (tag llama)
 deps: ## fetch the llama.cpp libraries and the model into the cache, once
 	@$(FETCH)
 
-test-deps: ## deps, and what the tests run against: OpenAI clients, vocabularies, corpora, reference tokenizers
-	@$(FETCH) -clients $(CLIENTS) -vocabs -references $(REFERENCE)
+test-deps: ## deps, and what the tests run against: OpenAI clients, vocabularies, corpora, reference tokenizers, llama.cpp's server
+	@$(FETCH) -clients $(CLIENTS) -vocabs -references $(REFERENCE) -llama-server
 
 gemma: ## fetch Gemma 3 270M as a second model; shows its terms of use first and asks (ACCEPT=yes accepts them)
 	@$(FETCH) -gemma $(if $(filter yes,$(ACCEPT)),-accept-gemma-terms)
 
-test: test-deps check test-default test-simd test-llama test-fuzz ## everything: static checks, all tests, fuzzing by count
+test: test-deps check test-default test-simd test-llama test-servers test-fuzz ## everything: static checks, all tests, fuzzing by count
 	@echo '==> make test: all passed'
 
 check: ## the static part: formatting, vet, staticcheck, builds
@@ -70,8 +74,8 @@ GOTEST := $(GO) test $(RACE) -timeout 15m
 test-default: FULL = $(if $(RACE),$(sort $(dir $(shell grep -rlE '^//go:build race' --include='*_test.go' .))))
 test-default: ## tests of the default build, with the race detector
 	@echo '==> $(GOTEST) ./...$(if $(RACE),, (no C compiler $(CC): without the race detector))'
-	@$(MODELENV) && $(GOTEST) ./...
-	@test -z '$(FULL)' || { echo '==> go test $(FULL)' && $(MODELENV) && $(GO) test -timeout 15m $(FULL); }
+	@$(MODELENV) && $(NOSERVERS) $(GOTEST) ./...
+	@test -z '$(FULL)' || { echo '==> go test $(FULL)' && $(MODELENV) && $(NOSERVERS) $(GO) test -timeout 15m $(FULL); }
 
 # The packages with a file that the experiment switches, and what rests on them.
 test-simd: ## tests of the build with vector instructions (GOEXPERIMENT=simd; amd64)
@@ -82,7 +86,19 @@ test-simd: ## tests of the build with vector instructions (GOEXPERIMENT=simd; am
 test-llama: LLAMA = $(sort $(dir $(shell grep -rlE '^//go:build .*llama' --include='*.go' . | grep -v '^./bench/')))
 test-llama: ## tests of the build with the embedded engine: real model, real clients
 	@echo '==> $(GOTEST) -p 1 -tags llama $(LLAMA)'
-	@$(ENGINEENV) && $(GOTEST) -p 1 -tags llama $(LLAMA)
+	@$(ENGINEENV) && $(NOSERVERS) $(GOTEST) -p 1 -tags llama $(LLAMA)
+
+# The packages whose tests start servers; those tests have Conformance in their names. One at a time, as above.
+SERVERS = ./internal/servertest/ $(sort $(dir $(shell grep -rlE '"github.com/unfray/unfray/internal/servertest"' --include='*_test.go' . | grep -v '^./bench/')))
+test-servers: ## tests with real servers: llama.cpp's
+	@echo '==> $(GOTEST) -p 1 -tags llama -run Conformance $(SERVERS)'
+	@$(SERVERENV) && UNFRAY_TEST_VLLM= $(GOTEST) -p 1 -tags llama -run Conformance $(SERVERS)
+
+# Where scripts/vllm-install.sh puts vLLM: a folder of your own, or one in the cache.
+VLLMDIR = $(or $(UNFRAY_TEST_VLLM),$(or $(UNFRAY_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unfray)/vllm)
+WITHVLLM = $(if $(VLLM),scripts/vllm-install.sh '$(VLLMDIR)' && export UNFRAY_TEST_VLLM='$(VLLMDIR)',export UNFRAY_TEST_VLLM=)
+conformance: ## what every backend must do, on the embedded engine and llama.cpp's server; VLLM=1 also on vLLM (7 GB, installed once)
+	@$(SERVERENV) && $(WITHVLLM) && $(GO) test -count=1 -v -timeout 60m -p 1 -tags llama -run Conformance ./engine/ $(SERVERS)
 
 test-gemma: ## tests with Gemma as the model; run make gemma before
 	@echo '==> go test -p 1 -tags llama -run Gemma ./tokenizer ./cmd/unfray'

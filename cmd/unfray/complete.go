@@ -21,14 +21,14 @@ type completeFlags struct {
 	model    modelFlags
 	upstream upstreamFlags
 	heal     string
-	special bool
-	seed    uint64
-	req     unfray.Request
-	asJSON  bool
-	compare bool
-	prompts string
-	suffix  string
-	grammar grammarFlags
+	special  bool
+	seed     uint64
+	req      unfray.Request
+	asJSON   bool
+	compare  bool
+	prompts  string
+	suffix   string
+	grammar  grammarFlags
 }
 
 // completionView is the JSON form of a result.

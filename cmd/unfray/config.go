@@ -16,6 +16,12 @@ func newConfig() *cobra.Command {
 		Example: `  unfray config check unfray.yaml
   unfray config schema > unfray.schema.json`,
 	}
+	cmd.RunE = handler(func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usageError(fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath()))
+		}
+		return cmd.Help()
+	})
 	cmd.AddCommand(newConfigCheck(), newConfigSchema())
 	return cmd
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// raceEnabled says that the race detector is on.
+var raceEnabled bool
+
 // upTo repeats a unit up to the largest file that may follow a prefix.
 func upTo(prefix, unit string) string {
 	return prefix + strings.Repeat(unit, min((maxFileBytes-len(prefix))/len(unit), (maxLines-2)/max(1, strings.Count(unit, "\n"))))
@@ -27,6 +30,9 @@ func staircase(levels int) string {
 // Whatever a file has, reading it takes bounded time and memory. The limits
 // here are many times what is measured.
 func TestBounds(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("reads 60 files of the largest size")
+	}
 	blank := strings.Repeat("\n", maxBlankLines)
 	laughs := "x-0: &a0 {name: a, file: f, zzz: 1}\n"
 	for i := range 9 {

@@ -167,6 +167,11 @@ func TestErrors(t *testing.T) {
 		{"reference elsewhere", "log: {format: ‸\"${KEY}\"}\n", one("log.format: ${NAME} is replaced in key and api_key only")},
 		{"after non-ASCII", "\"x-é\": {ü: 1, é: 2}\nlog: {level: 'info', format: ‸'é'}\n", one("log.format: give one of text, json")},
 		{"default upstream", "default_upstream: ‸zz\n", one("default_upstream: there is no such upstream; there are up")},
+		{"blanks behind values", "metrics: ‸onn     \nlog:\n  level: ‸onn  \n  format: ‸é.é \nlimits: {}\n", []string{"metrics: give on or off", "log.level: give one of debug, info, warn, error", "log.format: give one of text, json"}},
+		{"comments with CR LF", "# a\r\nmetrics: on # b\r\n# c\r\n\r\nlog: {level: ‸é}\r\n", one("log.level: give one of debug, info, warn, error")},
+		{"blanks at the end", "metrics:  ‸maybé  \n", one("metrics: give on or off")},
+		{"blanks and lines at the end", "metrics:  ‸maybé  \n\n \n", one("metrics: give on or off")},
+		{"comment at the end", "metrics:  ‸maybé  # a\n\n \n", one("metrics: give on or off")},
 	}, upstreams+"models:\n- {name: m, upstream: up}\n", "")
 }
 
@@ -193,9 +198,10 @@ func TestErrorsInUpstreams(t *testing.T) {
     - ‸"http://h\n"
     - ‸http://h/a b
     - ‸http://[::1
+    - ‸http://h/a/%2e%2e/b
     - ‸5
     - http://h/base/
-    - ‸http://h/base`, []string{
+    - ‸http://H/base`, []string{
 			"upstreams.u.urls[0]: the URL begins with http:// or https://",
 			"upstreams.u.urls[1]: the URL begins with http:// or https://",
 			"upstreams.u.urls[2]: the URL has no host",
@@ -211,8 +217,9 @@ func TestErrorsInUpstreams(t *testing.T) {
 			"upstreams.u.urls[12]: this is no URL; give one such as http://127.0.0.1:8080",
 			"upstreams.u.urls[13]: this is no URL; give one such as http://127.0.0.1:8080",
 			"upstreams.u.urls[14]: this is no URL; give one such as http://127.0.0.1:8080",
-			"upstreams.u.urls[15]: give text, not a number; put it in quotes",
-			"upstreams.u.urls[17]: urls[16] is this one already",
+			"upstreams.u.urls[15]: the URL's path has a part that is . or ..",
+			"upstreams.u.urls[16]: give text, not a number; put it in quotes",
+			"upstreams.u.urls[18]: urls[17] is this one already",
 		}},
 		{"variable is not set", "    kind: vllm\n    " + url + "\n    api_key: ‸${NOT_SET}", one("upstreams.u.api_key: the environment variable NOT_SET is not set")},
 		{"variable is empty", "    kind: vllm\n    " + url + "\n    api_key: ‸${EMPTY}", one("upstreams.u.api_key: the environment variable EMPTY is empty")},
@@ -227,7 +234,7 @@ func TestErrorsInUpstreams(t *testing.T) {
 			"upstreams.u.timeouts.connect: " + wantDuration, `upstreams.u.timeouts: there is no key "conect"; did you mean connect?`}},
 		{"health", "    kind: vllm\n    " + url + "\n    health: {path: ‸health, failures: ‸0, timeout: ‸none}", []string{
 			"upstreams.u.health.path: give a path that begins with one /, without ? and #", "upstreams.u.health.failures: give a whole number from 1 to 1000", "upstreams.u.health.timeout: " + wantDuration}},
-		{"health path", "    kind: vllm\n    " + url + "\n    health: {path: ‸/a%zz}", one("upstreams.u.health.path: give a path that begins with one /, escaped where a URL needs it")},
+		{"health path", "    kind: vllm\n    " + url + "\n    health: {path: ‸/a%zz}", one("upstreams.u.health.path: give a path that begins with one /, without . and .. and escaped where a URL needs it")},
 		{"numbers", "    kind: vllm\n    " + url + "\n    retries: ‸11\n    max_connections: ‸0", []string{
 			"upstreams.u.retries: give a whole number from 0 to 10", "upstreams.u.max_connections: give a whole number from 1 to 1000000"}},
 		{"name", "    kind: vllm\n    " + url + "\n  ‸\"a b\": {kind: vllm, urls: [http://h]}", one("upstreams: a name has no blanks, quotes, brackets, commas or backslashes")},
@@ -322,6 +329,11 @@ func TestSyntaxErrors(t *testing.T) {
 		{"tag", "a: ‸!!str b\n", one("tags (!) are not read; put text that begins with ! in quotes")},
 		{"block", "a: ‸|\n  b\n", one("values have one line; | and > are not read")},
 		{"folded block", "a: ‸>-\n  b\n", one("values have one line; | and > are not read")},
+		{"indented more", "a‸: b\n  c: d\n", one("the next line is indented more than this one, whose value stands here already; the keys of one mapping start in one column")},
+		{"text of two lines in brackets", "a: [b‸,\n  c\n  d]\n", one("the value goes on in the next line; values have one line")},
+		{"text of two lines", "a‸: b\n  c\n", one("the value goes on in the next line; values have one line")},
+		{"text with a dash", "a‸: b\n  - c\n", one("the value goes on in the next line; values have one line")},
+		{"quoted text of two lines", "a: ‸\"b\n  c\"\n", one("the value goes on in the next line; values have one line")},
 		{"documents", "a: 1\n‸---\nb: 1\n", one("only one document fits in a file; remove the line --- or ...")},
 		{"document end", "a: 1\n‸...\n", one("only one document fits in a file; remove the line --- or ...")},
 		{"directive", "‸%YAML 1.2\n---\na: b\n", one("directives (%) are not read")},
@@ -441,7 +453,7 @@ metrics: off
 		t.Fatal(err)
 	}
 	u := c.Upstreams[0]
-	if u.Retries != -1 || u.Timeouts != (Timeouts{FirstToken: -1, Idle: -1}) || u.Health != (Health{Interval: -1}) || u.URLs[0].String() != "http://H:80/a" {
+	if u.Retries != -1 || u.Timeouts != (Timeouts{FirstToken: -1, Idle: -1}) || u.Health != (Health{Interval: -1}) || u.URLs[0].String() != "http://h:80/a" {
 		t.Errorf("upstream %+v", u)
 	}
 	if c.Models[0].Heal != heal.Off || c.Models[1].Queue != -1 || c.Models[1].File != "/m.gguf" || c.Models[2].Tokenizer != "o200k_base="+filepath.FromSlash("enc/o200k_base.tiktoken") {

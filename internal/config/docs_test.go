@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -111,4 +112,52 @@ func TestDocsExamples(t *testing.T) {
 		}
 	}
 	check(schema.form)
+}
+
+// The output in the docs is real.
+func TestDocsOutput(t *testing.T) {
+	text, err := os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Parse("unfray.yaml", []byte(`listeners:
+  - address: 127.0.0.1:8080
+
+upstreams:
+  gpu:
+    kind: vllm
+    urls:
+      - http://10.0.0.11:8000
+      - http://10.0.0.12:8000
+    max_connections: 64
+    timeouts:
+      connect: 2s
+      idle: 30s
+      first_token: 60
+
+models:
+  - name: coder
+    upstream: gpu
+  - name: small
+    upsteam: gpu
+`))
+	if want := "$ unfray config check unfray.yaml\n" + fmt.Sprint(err) + "\nunfray: "; !strings.Contains(string(text), want) {
+		t.Errorf("docs/configuration.md does not have\n%s", want)
+	}
+}
+
+// The schema is JSON and has every key with what it is for.
+func TestSchema(t *testing.T) {
+	var doc map[string]any
+	if err := json.Unmarshal(Schema(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	upstreams := doc["properties"].(map[string]any)["upstreams"].(map[string]any)["additionalProperties"].(map[string]any)
+	first := upstreams["properties"].(map[string]any)["timeouts"].(map[string]any)["properties"].(map[string]any)["first_token"].(map[string]any)
+	if first["description"] == "" || !regexp.MustCompile(first["pattern"].(string)).MatchString("1h30m") || regexp.MustCompile(first["pattern"].(string)).MatchString("30") {
+		t.Errorf("first_token is %v", first)
+	}
+	if got := fmt.Sprint(upstreams["required"]); got != "[kind urls]" || upstreams["additionalProperties"] != false {
+		t.Errorf("upstreams need %s", got)
+	}
 }

@@ -186,8 +186,8 @@ func checkURLPath(s string) string {
 	if s[0] != '/' || strings.HasPrefix(s, "//") || strings.ContainsAny(s, "?#\\ ") || !isPrintable(s) {
 		return "give a path that begins with one /, without ? and #"
 	}
-	if _, err := url.ParseRequestURI(s); err != nil {
-		return "give a path that begins with one /, escaped where a URL needs it"
+	if u, err := url.ParseRequestURI(s); err != nil || climbs(u.Path) {
+		return "give a path that begins with one /, without . and .. and escaped where a URL needs it"
 	}
 	return ""
 }
@@ -239,8 +239,26 @@ func parseEndpoint(s string) (*url.URL, string) {
 			return nil, "the port is a number from 1 to 65535"
 		}
 	}
-	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
+	if climbs(u.Path) {
+		return nil, "the URL's path has a part that is . or .."
+	}
+	// The path as it is escaped, without slashes at its end.
+	u, err = url.Parse(u.Scheme + "://" + strings.ToLower(u.Host) + strings.TrimRight(u.EscapedPath(), "/"))
+	if err != nil {
+		return nil, "this is no URL; give one such as http://127.0.0.1:8080"
+	}
 	return u, ""
+}
+
+// climbs reports whether a decoded path leads upwards, also for servers that
+// take a backslash for a slash.
+func climbs(path string) bool {
+	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 // file is the name of a file.

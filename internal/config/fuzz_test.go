@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/unfray/unfray/heal"
 )
@@ -21,6 +22,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "a", "a: b", "- a\n- b: c\n  d: e\n", "a: &b {c: *b}\n", "a: [1, 2.5, .inf, 0x1, ~, true, 'x', \"\\u0041\"]\n", "<<: {a: 1}\n", "? a\n: b\n", "a: |\n b\n\n c\n", "%TAG ! x\n---\na\n...\n",
 		"models: [{name: a, file: f, heal: off}]\nkeys: [{name: k, key: \"${KEY}\"}]\n", "upstreams: {u: {kind: vllm, urls: [http://[::1]:1/a%2fb], api_key: ${KEY}}}\n", "x: {a:1, b:c:d}\n", "a: !!str b\n", "\ufeffa: 'b\n  c'\n", "a: \"\\\n b\"\n", "a: # c\n  b # d\n", "{a: b, c}\n", "[a: b]\n", "a: {b: c\n", "- - - a\n",
+		"< \n", "#\r\n0", "s: [h\n  u:0: t]", "a: b  \nc: d # e\r\n",
 		"limits: {body: 8MiB, read: 1h}\nlog: {level: debug}\nmetrics: on\ndefault_upstream: u\n",
 	} {
 		f.Add([]byte(s))
@@ -32,6 +34,9 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%d bytes take %v", len(text), took)
 		}
 		source := string(text)
+		if root, fault := parse(source); fault == nil && root != nil {
+			checkPlaces(t, root, source)
+		}
 		if err != nil {
 			checkFuzzErrors(t, source, listOfErrors(t, err))
 			return
@@ -44,6 +49,41 @@ func FuzzParse(f *testing.F) {
 		}
 		checkPromises(t, c)
 	})
+}
+
+// checkPlaces checks that every key and scalar of a document stands where its
+// node says.
+func checkPlaces(t *testing.T, root *node, source string) {
+	lines := strings.Split(strings.ReplaceAll(strings.TrimPrefix(source, "\ufeff"), "\r\n", "\n"), "\n")
+	check := func(at place, text string) {
+		if at.line > len(lines) || at.column > utf8.RuneCountInString(lines[at.line-1]) {
+			t.Errorf("%q is said to be at %v, behind the end of %q", text, at, source)
+			return
+		}
+		rest := string([]rune(lines[at.line-1])[at.column-1:])
+		if rest[0] != '"' && rest[0] != '\'' && (text == "" || !strings.HasPrefix(rest, text)) {
+			t.Errorf("%q is said to be at %v of %q, where %q is", text, at, source, rest)
+		}
+	}
+	seen := map[*node]bool{} // aliases share their nodes
+	var walk func(n *node)
+	walk = func(n *node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		if n.kind == textKind || n.kind == numberKind || n.kind == boolKind {
+			check(n.place, n.text)
+		}
+		for _, item := range n.items {
+			walk(item)
+		}
+		for _, p := range n.fields {
+			check(p.place, p.key)
+			walk(p.value)
+		}
+	}
+	walk(root)
 }
 
 func checkFuzzErrors(t *testing.T, source string, list Errors) {
@@ -93,7 +133,7 @@ func checkPromises(t *testing.T, c *Config) {
 			t.Errorf("upstream %+v", u)
 		}
 		for _, e := range u.URLs {
-			if e.Host == "" || e.User != nil || e.RawQuery != "" || e.Fragment != "" || strings.HasSuffix(e.Path, "/") || e.Scheme != "http" && e.Scheme != "https" {
+			if e.Host == "" || e.User != nil || e.RawQuery != "" || e.Fragment != "" || strings.HasSuffix(e.EscapedPath(), "/") || climbs(e.Path) || e.Scheme != "http" && e.Scheme != "https" {
 				t.Errorf("URL %s", e)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -31,6 +32,8 @@ const (
 	onlyOneDocument = "only one document fits in a file; remove the line --- or ..."
 	notClosed       = "there is no comma before this, or a [ or { is not closed"
 	oneLine         = "values have one line; | and > are not read"
+	indented        = "the next line is indented more than this one, whose value stands here already; the keys of one mapping start in one column"
+	goesOn          = "the value goes on in the next line; values have one line"
 )
 
 // checkText finds what the scanner is not to see.
@@ -41,7 +44,7 @@ func checkText(source string) *syntaxError {
 	number, blank := 0, 0
 	for line := range strings.Lines(source) {
 		number++
-		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		line = strings.TrimSuffix(line, "\n")
 		if blank++; strings.Trim(line, " ") != "" {
 			blank = 0
 		}
@@ -95,6 +98,35 @@ func scan(source string) (token.Tokens, *syntaxError) {
 			return nil, &syntaxError{place{1, 1}, "the file is no YAML that can be read"}
 		}
 	}
+}
+
+// relocate puts texts where they stand: with blanks behind one, the scanner
+// takes it to begin so much further right.
+func relocate(tokens token.Tokens, source string) {
+	lines := slices.Collect(strings.Lines(source))
+	for _, t := range tokens {
+		if !isPlain(t) || t.Position.Line > len(lines) {
+			continue
+		}
+		line := lines[t.Position.Line-1]
+		offset := byteOffset(line, t.Position.Column)
+		if strings.HasPrefix(line[offset:], t.Value) {
+			continue
+		}
+		if i := strings.LastIndex(line[:min(len(line), offset+len(t.Value))], t.Value); i >= 0 {
+			t.Position.Column = utf8.RuneCountInString(line[:i]) + 1
+		}
+	}
+}
+
+// byteOffset is where the character of a column starts, or the line's end.
+func byteOffset(line string, column int) int {
+	for i := range line {
+		if column--; column < 1 {
+			return i
+		}
+	}
+	return len(line)
 }
 
 // rejoin mends what the scanner splits within braces, where it takes every
@@ -175,6 +207,7 @@ func checkTokens(tokens token.Tokens) *syntaxError {
 	content := false // a token that is no comment came
 	for i, t := range tokens {
 		fault := ""
+		isKey := i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType
 		switch {
 		case i >= maxTokens:
 			fault = fmt.Sprintf("the file has too many parts; at most %d words and signs are read", maxTokens)
@@ -190,7 +223,15 @@ func checkTokens(tokens token.Tokens) *syntaxError {
 			fault = "a list within [ ] or { } has commas, no dashes"
 		case t.Type == token.SequenceEntryType:
 			depth.block(t.Position.Column, false)
-		case i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType:
+		case spansLines(t):
+			fault = goesOn
+			if isKey {
+				fault = indented
+			}
+			if i > 0 && isPlain(t) {
+				t = tokens[i-1] // the scanner's place of t may be its end
+			}
+		case isKey:
 			if len(t.Value) > maxKeyBytes {
 				fault = fmt.Sprintf("the key has more than %d bytes", maxKeyBytes)
 			}
@@ -212,6 +253,11 @@ func checkTokens(tokens token.Tokens) *syntaxError {
 		content = content || t.Type != token.CommentType
 	}
 	return nil
+}
+
+// spansLines reports whether a scalar has several lines.
+func spansLines(t *token.Token) bool {
+	return (isPlain(t) || t.Indicator == token.QuotedScalarIndicator) && strings.Contains(strings.Trim(t.Origin, " \n"), "\n")
 }
 
 // unread says why a token is not read, "" if it is.

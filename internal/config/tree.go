@@ -60,12 +60,14 @@ func parse(source string) (root *node, fault *syntaxError) {
 			root, fault = nil, &syntaxError{place{1, 1}, "the file is no YAML that can be read"}
 		}
 	}()
-	source = strings.TrimPrefix(source, "\ufeff")
+	// The scanner counts the line of a comment twice that ends in CR LF.
+	source = strings.ReplaceAll(strings.TrimPrefix(source, "\ufeff"), "\r\n", "\n")
 	if err := checkText(source); err != nil {
 		return nil, err
 	}
 	tokens, err := scan(source)
 	if err == nil {
+		relocate(tokens, source)
 		tokens = rejoin(tokens)
 		err = checkTokens(tokens)
 	}

