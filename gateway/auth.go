@@ -106,10 +106,13 @@ func (g *Gateway) mayUse(x *exchange, model string) error {
 	}
 }
 
+// mayUseAll reports whether the request's key is for every model.
+func mayUseAll(x *exchange) bool { return x.key == nil || x.key.Models == nil }
+
 // passOn sends a request that the gateway does not serve to the default
 // upstream.
 func (g *Gateway) passOn(x *exchange) error {
-	if x.key != nil && x.key.Models != nil {
+	if !mayUseAll(x) {
 		return &apiError{
 			status: http.StatusForbidden, kind: kindInvalid, code: "path_not_allowed",
 			message: "this API key is for certain models, and the gateway cannot tell which one this path uses",

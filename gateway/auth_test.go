@@ -41,6 +41,7 @@ func TestKeys(t *testing.T) {
 		{path: "/v1/models", headers: []string{"Authorization", good}, status: 401},
 		{path: "/v1/models?api_key=" + good, status: 401},
 		{path: "/unknown", headers: []string{"x-api-key", good}, status: 404, code: "unknown_url"},
+		{path: "/metrics", status: 401},
 	} {
 		a := r.send("GET", row.path, "", row.headers...)
 		if a.status != row.status || row.code != "" && !strings.Contains(string(a.body), fmt.Sprintf(`"code":%q`, row.code)) {
@@ -133,6 +134,22 @@ func TestKeyForModels(t *testing.T) {
 		a := r.send("POST", row.path, row.body, "Authorization", "Bearer "+row.key)
 		if a.status != row.status {
 			t.Errorf("%s %s %s: %d %s, want %d", row.key, row.path, row.body, a.status, a.body, row.status)
+		}
+	}
+}
+
+// Nor does it see their names.
+func TestKeyForModelsLists(t *testing.T) {
+	r := newRig(t, rigOptions{cfg: gateway.Config{
+		Models: []gateway.Model{{Name: "a"}, {Name: "b"}},
+		Keys:   []gateway.Key{{SHA256: hash("some"), Models: []string{"a"}}},
+	}})
+	if a := r.send("GET", "/v1/models", "", "x-api-key", "some"); !strings.Contains(string(a.body), `"id":"a"`) || strings.Contains(string(a.body), `"id":"b"`) {
+		t.Errorf("%s", a.body)
+	}
+	for name, status := range map[string]int{"a": 200, "b": 404, "c": 404} {
+		if a := r.send("GET", "/v1/models/"+name, "", "x-api-key", "some"); a.status != status {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
 }

@@ -147,19 +147,20 @@ func invalidToken(token *backend.InvalidTokenError, promptParam string, cause er
 func serverError(err error) *apiError {
 	e := &apiError{status: http.StatusInternalServerError, kind: "server_error", cause: err}
 	var trouble *upstream.Error
+	isTrouble := errors.As(err, &trouble)
 	switch {
-	case errors.As(err, &trouble), errors.As(err, new(*backend.ProtocolError)):
-		e.status, e.code, e.message = http.StatusBadGateway, "upstream_failed", "the model's server cannot be reached, or broke off its answer; retry"
-		if trouble != nil && trouble.Timeout() {
-			e.status, e.code, e.message = http.StatusGatewayTimeout, "upstream_timeout", "the model's server did not answer in time; retry, or ask for less"
-		}
-	case errors.Is(err, errTimeout), errors.Is(err, context.DeadlineExceeded):
+	// Why the request was ended comes before where it was then.
+	case errors.Is(err, errTimeout), !isTrouble && errors.Is(err, context.DeadlineExceeded):
 		e.status, e.code, e.message = http.StatusGatewayTimeout, "timeout", "the request took longer than this server allows; ask for fewer tokens or choices"
 	case errors.Is(err, errDraining), errors.Is(err, backend.ErrClosed):
 		e.status, e.code, e.message = http.StatusServiceUnavailable, "draining", "the server is shutting down; retry"
 		e.retryAfter = time.Second
 	case errors.Is(err, context.Canceled):
 		e.status, e.code, e.message = statusClientGone, "client_closed_request", "the client closed the connection"
+	case isTrouble && trouble.Timeout():
+		e.status, e.code, e.message = http.StatusGatewayTimeout, "upstream_timeout", "the model's server did not answer in time; retry, or ask for less"
+	case isTrouble, errors.As(err, new(*backend.ProtocolError)):
+		e.status, e.code, e.message = http.StatusBadGateway, "upstream_failed", "the model's server cannot be reached, or broke off its answer; retry"
 	default:
 		// The cause may name files or native errors: it goes to the log only.
 		e.message = "the server failed to process the request; its log says why, under this answer's X-Request-Id"

@@ -29,23 +29,25 @@ func (g *Gateway) sole() bool {
 }
 
 func (g *Gateway) listModels(x *exchange) error {
-	if g.sole() {
+	if g.sole() && mayUseAll(x) {
 		return g.proxy(x, g.cfg.Default, nil)
 	}
 	list := wire.ModelList{Object: "list", Data: []wire.Model{}}
 	for _, m := range g.models {
-		list.Data = append(list.Data, m.describe())
+		if g.mayUse(x, m.Name) == nil {
+			list.Data = append(list.Data, m.describe())
+		}
 	}
 	return g.answer(x, list)
 }
 
 func (g *Gateway) getModel(x *exchange) error {
-	if g.sole() {
+	if g.sole() && mayUseAll(x) {
 		return g.proxy(x, g.cfg.Default, nil)
 	}
 	name := strings.TrimPrefix(x.r.URL.Path, "/v1/models/")
 	m := g.lookup(name)
-	if m == nil {
+	if m == nil || g.mayUse(x, m.Name) != nil {
 		return noModel(name)
 	}
 	return g.answer(x, m.describe())

@@ -39,7 +39,10 @@ const maxInformational = 32
 // Fields that concern a connection are left out (RFC 9110, 7.6.1), the host is
 // the upstream's, and nothing is added. net/http does not keep what has no
 // meaning in HTTP: the case and order of field names, the reason phrase, the
-// bounds of chunks, and that a POST without content did not say so.
+// bounds of chunks, and that a POST without content did not say so. It also hides
+// what the Connection of an answer names that closes its connection; those fields
+// reach the client.
+//
 // [net/http/httputil.ReverseProxy] is not used since it loses repeated
 // User-Agent fields, fields of a 304 and the length of an empty chunked body,
 // adds a Date, and reads from slow clients without a limit.

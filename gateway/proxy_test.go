@@ -214,7 +214,7 @@ func TestProxyTimeout(t *testing.T) {
 		return false
 	})
 	defer close(release)
-	f := newFront(t, up.addr, gateway.Config{Timeout: 50 * time.Millisecond})
+	f := newFront(t, up.addr, gateway.Config{Timeout: 300 * time.Millisecond})
 	m := mustExchange(t, f.addr, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
 	if code, _ := errorOf(t, m); m.status() != 504 || code != "timeout" {
 		t.Errorf("%s", m)
@@ -235,9 +235,10 @@ func TestProxyClientLeaves(t *testing.T) {
 		{"amid a length", "GET /x HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			left := make(chan error, 1)
+			reached, left := make(chan bool, 1), make(chan error, 1)
 			up := newRawServer(t, nil)
 			up.early = func(_ *message, c net.Conn) {
+				reached <- true
 				io.WriteString(c, row.reply)
 				c.SetReadDeadline(time.Now().Add(5 * time.Second))
 				_, err := io.Copy(io.Discard, c)
@@ -255,9 +256,8 @@ func TestProxyClientLeaves(t *testing.T) {
 					}
 					seen = append(seen, b)
 				}
-			} else {
-				eventually(t, "the upstream is reached", func() bool { return up.connections() == 1 })
 			}
+			<-reached
 			c.Close()
 			if err := <-left; errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the upstream's connection was left open: %v", err)

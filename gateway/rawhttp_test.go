@@ -31,7 +31,6 @@ type message struct {
 	informational []*message // before an answer
 }
 
-func (m *message) method() string { return strings.SplitN(m.start, " ", 3)[0] }
 func (m *message) target() string { return strings.SplitN(m.start, " ", 3)[1] }
 func (m *message) status() int {
 	n, _ := strconv.Atoi(strings.SplitN(m.start, " ", 3)[1])
