@@ -97,8 +97,8 @@ test-servers: ## tests with real servers: llama.cpp's
 # Where scripts/vllm-install.sh puts vLLM: a folder of your own, or one in the cache.
 VLLMDIR = $(or $(UNFRAY_TEST_VLLM),$(or $(UNFRAY_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unfray)/vllm)
 WITHVLLM = $(if $(VLLM),scripts/vllm-install.sh '$(VLLMDIR)' && export UNFRAY_TEST_VLLM='$(VLLMDIR)',export UNFRAY_TEST_VLLM=)
-conformance: ## what every backend must do, on the embedded engine and llama.cpp's server; VLLM=1 also on vLLM (7 GB, installed once)
-	@$(SERVERENV) && $(WITHVLLM) && $(GO) test -count=1 -v -timeout 60m -p 1 -tags llama -run Conformance ./engine/ $(SERVERS)
+conformance: ## what every backend must do, on the embedded engine and llama.cpp's server, into docs/backends.md; VLLM=1 also on vLLM (7 GB, installed once)
+	@$(SERVERENV) && $(WITHVLLM) && $(GO) test -json -count=1 -timeout 60m -p 1 -tags llama -run Conformance ./engine/ $(SERVERS) | $(GO) run ./backend/backendtest/capabilities -write docs/backends.md
 
 test-gemma: ## tests with Gemma as the model; run make gemma before
 	@echo '==> go test -p 1 -tags llama -run Gemma ./tokenizer ./cmd/unfray'
