@@ -201,6 +201,9 @@ func (g *Gateway) dispatch(x *exchange, rt route, known bool) (err error) {
 	case http.MethodPost:
 		h = rt.post
 	case http.MethodOptions:
+		if g.cfg.Default != nil && !rt.own {
+			return g.passOn(x) // browsers ask what the server allows
+		}
 		x.Header().Set("Allow", rt.methods())
 		x.WriteHeader(http.StatusNoContent)
 		return nil

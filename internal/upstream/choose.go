@@ -83,9 +83,14 @@ func overloaded(load, total, endpoints int) bool {
 	return 4*endpoints*(load+1) > 5*(total+1)+8*endpoints
 }
 
-// release ends a try that was counted by acquire.
+// release ends a try that was counted by acquire. After Close it takes the
+// try's connection along.
 func (p *Pool) release(e *endpoint) {
 	p.mu.Lock()
 	e.inFlight--
+	closed := p.closed
 	p.mu.Unlock()
+	if closed {
+		p.transport.CloseIdleConnections()
+	}
 }

@@ -10,8 +10,11 @@
 //     endpoint is unhealthy or carries much more than the others; else to the
 //     endpoint with the fewest running requests.
 //   - A request is sent again only where no byte of a response was seen, the
-//     body can be replayed, and the first endpoint provably did not handle it:
-//     no connection came about, or it answered 503.
+//     body can be replayed, and the endpoint provably did not handle it: no
+//     connection came about, or it answered 503. (On a kept connection that
+//     turns out closed, net/http sends it again by the same rule; a request
+//     with an idempotent method, or an Idempotency-Key, also where it may have
+//     arrived.) A request that makes a server crash so meets one server only.
 //   - Endpoints are checked in the background, and left out for a growing time
 //     after repeated failures. Bad health alone never refuses a request: where
 //     no endpoint is usable they are tried all the same, so that errors are

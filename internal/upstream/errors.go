@@ -27,16 +27,20 @@ type Error struct {
 	Endpoint string // scheme, host and base path; "" where none was chosen
 	Phase    Phase
 	// Err is the cause. Where the caller's context ended it is the context's
-	// cause; errors.Is finds context.Canceled there, and nowhere else.
+	// cause, and only there errors.Is finds the errors of package context.
 	Err error
 
-	caller bool // the caller's context ended
+	caller bool
 }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout reports whether the endpoint took too long. It is false where the
-// caller's own context ended, by its deadline or otherwise.
+// Caller reports whether the caller's own context ended, so that the failure
+// is nobody else's.
+func (e *Error) Caller() bool { return e.caller }
+
+// Timeout reports whether the endpoint took too long. It is false where
+// Caller is true.
 func (e *Error) Timeout() bool {
 	var t interface{ Timeout() bool }
 	return !e.caller && errors.As(e.Err, &t) && t.Timeout()
@@ -110,6 +114,26 @@ func (e *timeoutError) Error() string {
 		return fmt.Sprintf("no response headers within %v", e.limit)
 	}
 	return fmt.Sprintf("no more of the response's body for %v", e.limit)
+}
+
+// foreignError hides a cause that errors.Is would take for the end of the
+// caller's context: a dial that timed out passes for
+// context.DeadlineExceeded.
+type foreignError struct{ err error }
+
+func (e *foreignError) Error() string { return e.err.Error() }
+
+func (e *foreignError) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.As(e.err, &t) && t.Timeout()
+}
+
+// endpointError is the error for what an endpoint did.
+func endpointError(endpoint string, phase Phase, err error) *Error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = &foreignError{err}
+	}
+	return &Error{Endpoint: endpoint, Phase: phase, Err: err}
 }
 
 // callerError is the error for a caller whose context has ended.

@@ -24,10 +24,10 @@ type Config struct {
 	// ConnectTimeout limits each of dialing, names included, and the TLS
 	// handshake. 0: 5 seconds.
 	ConnectTimeout time.Duration
-	// FirstByteTimeout limits the wait for the response's headers, from the
-	// last byte of the request that the endpoint took. Servers send headers
-	// only when a whole answer is ready, where it is not streamed. 0: 10
-	// minutes; negative: no limit.
+	// FirstByteTimeout limits the wait for the response's headers once the
+	// request is written, and before that for the endpoint to take it. Servers
+	// send headers only when a whole answer is ready, where it is not
+	// streamed. 0: 10 minutes; negative: no limit.
 	FirstByteTimeout time.Duration
 	// IdleTimeout limits the wait for the next bytes of a response's body.
 	// Time in which nobody reads does not count. 0: 5 minutes; negative: no
@@ -37,12 +37,14 @@ type Config struct {
 	// MaxConnections limits the connections to a host; requests over it wait
 	// for one to become free, as long as their callers let them. 0: no limit.
 	MaxConnections int
-	// Retries is how many more times a request may be sent. 0: 2; negative:
-	// none.
+	// Retries is how many more times a request may be sent, each time to
+	// another endpoint; to the only endpoint once. 0: 2; negative: none.
 	Retries int
 
 	TLS *tls.Config  // for https; nil: the system's certificate authorities
 	Log *slog.Logger // takes changes of endpoints' states; nil: slog.Default()
+
+	dial func(ctx context.Context, network, addr string) (net.Conn, error) // instead of the network's, for tests
 }
 
 // Connections that a server closes while a request is on its way lose the
@@ -148,6 +150,9 @@ func newTransport(c Config) *http.Transport {
 		Protocols:              protocols,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 	}
+	if c.dial != nil {
+		t.DialContext = c.dial
+	}
 	if c.MaxConnections > 0 {
 		t.MaxIdleConnsPerHost = c.MaxConnections
 	}
@@ -158,7 +163,8 @@ func newTransport(c Config) *http.Transport {
 }
 
 // Close ends the health checks and the idle connections. Running requests go
-// on; new ones fail with [ErrClosed]. It always returns nil.
+// on, and take their connections with them at their end; new ones fail with
+// [ErrClosed]. It always returns nil.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -156,7 +156,7 @@ func TestRetriesAreCounted(t *testing.T) {
 
 // The only endpoint is tried once more: it may just be starting.
 func TestOnlyEndpointIsTriedTwice(t *testing.T) {
-	u := refused(t)
+	u := unused(t)
 	p := open(t, quiet(u))
 	go func() {
 		time.Sleep(5 * time.Millisecond)
@@ -269,6 +269,26 @@ func TestRequestErrors(t *testing.T) {
 	_, err := ask(p, post(t, t.Context(), "/", "x"))
 	if wantPhase(t, err, PhaseRequest); !errors.Is(err, ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// Errors of package context mean the caller, and no other error passes for
+// them.
+func TestContextErrorsAreTheCallers(t *testing.T) {
+	_, dial := (&net.Dialer{Timeout: time.Nanosecond}).Dial("tcp", "192.0.2.1:80")
+	if !errors.Is(dial, context.DeadlineExceeded) {
+		t.Skip("dialing gives", dial)
+	}
+	e := endpointError("http://h", PhaseConnect, dial)
+	if errors.Is(e, context.DeadlineExceeded) || !e.Timeout() || e.Caller() || !strings.Contains(e.Error(), dial.Error()) {
+		t.Errorf("%v, timeout %t", e, e.Timeout())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	<-ctx.Done()
+	e = callerError("http://h", PhaseConnect, ctx)
+	if !errors.Is(e, context.DeadlineExceeded) || e.Timeout() || !e.Caller() {
+		t.Errorf("%v, timeout %t", e, e.Timeout())
 	}
 }
 

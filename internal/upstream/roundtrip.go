@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -62,9 +63,8 @@ func (p *Pool) run(req *http.Request, e *endpoint, body *upload, prefixes []uint
 			}
 			return nil, failure
 		}
-		if resp != nil {
-			refusal = resp
-		}
+		p.cfg.Log.Debug("upstream request is sent again", "from", e.name, "to", next.name, "attempt", len(tried)+1)
+		refusal = cmp.Or(resp, refusal)
 		e = next
 	}
 }

@@ -6,17 +6,26 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // flush sends what a handler has written.
 func flush(w http.ResponseWriter) { http.NewResponseController(w).Flush() }
+
+// hang waits for the end of the connection. A server notices it only once the
+// request's body is read.
+func hang(r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
 
 // eachProtocol starts an HTTP/1.1 and an HTTP/2 server of a handler, and gives each to
 // the test with a pool whose limits are short.
@@ -25,6 +34,7 @@ func eachProtocol(t *testing.T, handle http.HandlerFunc, limits func(*Config), t
 	for _, name := range []string{"HTTP1", "HTTP2"} {
 		t.Run(name, func(t *testing.T) {
 			ts := httptest.NewUnstartedServer(handle)
+			ts.Config.ErrorLog = log.New(io.Discard, "", 0)
 			cfg := quiet()
 			if name == "HTTP2" {
 				ts.EnableHTTP2 = true
@@ -45,6 +55,66 @@ func eachProtocol(t *testing.T, handle http.HandlerFunc, limits func(*Config), t
 	}
 }
 
+// memory is a listener whose connections are pipes in memory, for tests in
+// false time.
+type memory chan net.Conn
+
+func (m memory) Accept() (net.Conn, error) {
+	if c, ok := <-m; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (m memory) Close() error   { return nil }
+func (m memory) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (m memory) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	m <- there
+	return here, nil
+}
+
+// inFalseTime is eachProtocol with connections in memory and a clock that
+// moves only when everything waits.
+func inFalseTime(t *testing.T, handle http.HandlerFunc, limits func(*Config), test func(t *testing.T, p *Pool)) {
+	t.Helper()
+	ts := httptest.NewUnstartedServer(nil)
+	ts.EnableHTTP2 = true
+	ts.StartTLS()
+	serverTLS := ts.TLS
+	roots := x509.NewCertPool()
+	roots.AddCert(ts.Certificate())
+	ts.Close()
+	for _, name := range []string{"HTTP1", "HTTP2"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := make(memory)
+				s := &http.Server{Handler: handle, TLSConfig: serverTLS.Clone(), ErrorLog: log.New(io.Discard, "", 0)}
+				cfg := quiet(&url.URL{Scheme: "http", Host: "example.com"}) // the certificate's name
+				if name == "HTTP2" {
+					cfg.Endpoints[0].Scheme = "https"
+					cfg.TLS = &tls.Config{RootCAs: roots}
+					go s.ServeTLS(l, "", "")
+				} else {
+					go s.Serve(l)
+				}
+				cfg.dial = l.dial
+				limits(&cfg)
+				p := open(t, cfg)
+				test(t, p)
+				synctest.Wait()
+				if n := p.Status()[0].InFlight; n != 0 {
+					t.Errorf("%d requests are counted", n)
+				}
+				p.Close()
+				close(l)
+				s.Close()
+			})
+		})
+	}
+}
+
 // wantTimeout checks that a limit of the pool ended the request, and nothing
 // that looks like the caller's context.
 func wantTimeout(t *testing.T, err error, phase Phase) {
@@ -56,7 +126,7 @@ func wantTimeout(t *testing.T, err error, phase Phase) {
 }
 
 func TestHangsBeforeHeaders(t *testing.T) {
-	eachProtocol(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+	eachProtocol(t, func(w http.ResponseWriter, r *http.Request) { hang(r) },
 		func(c *Config) { c.FirstByteTimeout = 50 * time.Millisecond },
 		func(t *testing.T, p *Pool) {
 			start := time.Now()
@@ -75,8 +145,8 @@ func TestHangsInBody(t *testing.T) {
 	eachProtocol(t, func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "data: 1\n\n")
 		flush(w)
-		<-r.Context().Done()
-	}, func(c *Config) { c.IdleTimeout = 50 * time.Millisecond },
+		hang(r)
+	}, func(c *Config) { c.IdleTimeout = 200 * time.Millisecond },
 		func(t *testing.T, p *Pool) {
 			body, err := ask(p, post(t, t.Context(), "/", "x"))
 			wantTimeout(t, err, PhaseBody)
@@ -86,15 +156,46 @@ func TestHangsInBody(t *testing.T) {
 		})
 }
 
-// A body that takes far longer than every limit is fine as long as bytes come.
-func TestSlowBody(t *testing.T) {
-	eachProtocol(t, func(w http.ResponseWriter, r *http.Request) {
-		for range 20 {
-			time.Sleep(20 * time.Millisecond)
+// The limits hold to the nanosecond, and each wait for the body begins anew.
+func TestLimitsAreExact(t *testing.T) {
+	const first, idle, gap = 30 * time.Second, 20 * time.Second, 15 * time.Second
+	inFalseTime(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/headers" {
+			hang(r)
+			return
+		}
+		for range 3 {
+			time.Sleep(gap)
 			io.WriteString(w, "x")
 			flush(w)
 		}
-	}, func(c *Config) { c.IdleTimeout, c.FirstByteTimeout = 200*time.Millisecond, 200*time.Millisecond },
+		hang(r)
+	}, func(c *Config) { c.FirstByteTimeout, c.IdleTimeout = first, idle },
+		func(t *testing.T, p *Pool) {
+			for _, tt := range []struct {
+				path, body string
+				phase      Phase
+				after      time.Duration
+			}{{"/headers", "", PhaseHeaders, first}, {"/body", "xxx", PhaseBody, 3*gap + idle}} {
+				start := time.Now()
+				body, err := ask(p, post(t, t.Context(), tt.path, "x"))
+				wantTimeout(t, err, tt.phase)
+				if d := time.Since(start); body != tt.body || d != tt.after {
+					t.Errorf("%s: %q, after %v, want %q, %v", tt.path, body, d, tt.body, tt.after)
+				}
+			}
+		})
+}
+
+// A body that takes far longer than every limit is fine as long as bytes come.
+func TestSlowBody(t *testing.T) {
+	inFalseTime(t, func(w http.ResponseWriter, r *http.Request) {
+		for range 20 {
+			time.Sleep(19 * time.Second)
+			io.WriteString(w, "x")
+			flush(w)
+		}
+	}, func(c *Config) { c.IdleTimeout, c.FirstByteTimeout = 20*time.Second, 20*time.Second },
 		func(t *testing.T, p *Pool) {
 			body, err := ask(p, post(t, t.Context(), "/", "x"))
 			if body != strings.Repeat("x", 20) || err != nil {
@@ -106,20 +207,20 @@ func TestSlowBody(t *testing.T) {
 // Time in which the caller does not read, or does not give the request's body,
 // is not the endpoint's.
 func TestSlowCaller(t *testing.T) {
-	eachProtocol(t, func(w http.ResponseWriter, r *http.Request) {
+	inFalseTime(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.Write(body)
 		flush(w)
 		w.Write(body)
-	}, func(c *Config) { c.IdleTimeout, c.FirstByteTimeout = 60*time.Millisecond, 60*time.Millisecond },
+	}, func(c *Config) { c.IdleTimeout, c.FirstByteTimeout = 20*time.Second, 20*time.Second },
 		func(t *testing.T, p *Pool) {
 			r, w := io.Pipe()
 			go func() {
-				for range 5 {
-					time.Sleep(40 * time.Millisecond)
+				for range 3 {
+					time.Sleep(19 * time.Second)
 					io.WriteString(w, "ab")
 				}
-				time.Sleep(120 * time.Millisecond)
+				time.Sleep(time.Minute)
 				w.Close()
 			}()
 			req, _ := http.NewRequestWithContext(t.Context(), "POST", "/", r)
@@ -130,7 +231,7 @@ func TestSlowCaller(t *testing.T) {
 			defer resp.Body.Close()
 			var body []byte
 			for buf := make([]byte, 4); ; {
-				time.Sleep(80 * time.Millisecond)
+				time.Sleep(time.Minute)
 				n, err := resp.Body.Read(buf)
 				body = append(body, buf[:n]...)
 				if err == io.EOF {
@@ -140,7 +241,7 @@ func TestSlowCaller(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if string(body) != strings.Repeat("ab", 10) {
+			if string(body) != strings.Repeat("ab", 6) {
 				t.Errorf("%q", body)
 			}
 		})
@@ -149,10 +250,9 @@ func TestSlowCaller(t *testing.T) {
 // An endpoint that does not take the request's body is waited for no longer
 // than one that does not answer.
 func TestUploadStalls(t *testing.T) {
-	s := raw(t, func(c net.Conn, r *http.Request) bool {
-		time.Sleep(2 * time.Second)
-		return false
-	})
+	over := make(chan bool)
+	s := raw(t, func(c net.Conn, r *http.Request) bool { <-over; return false })
+	defer close(over)
 	cfg := quiet(s.URL)
 	cfg.FirstByteTimeout = 50 * time.Millisecond
 	p := open(t, cfg)
@@ -194,8 +294,8 @@ func TestCallerLeaves(t *testing.T) {
 		phase  Phase
 		handle http.HandlerFunc
 	}{
-		{"before headers", PhaseHeaders, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
-		{"in the body", PhaseBody, func(w http.ResponseWriter, r *http.Request) { flush(w); <-r.Context().Done() }},
+		{"before headers", PhaseHeaders, func(w http.ResponseWriter, r *http.Request) { hang(r) }},
+		{"in the body", PhaseBody, func(w http.ResponseWriter, r *http.Request) { flush(w); hang(r) }},
 	}
 	ways := []struct {
 		name string
@@ -204,26 +304,26 @@ func TestCallerLeaves(t *testing.T) {
 	}{
 		{"cancel", context.Canceled, func(ctx context.Context) (context.Context, func()) {
 			ctx, cancel := context.WithCancel(ctx)
-			return ctx, func() { time.AfterFunc(30*time.Millisecond, cancel) }
+			return ctx, cancel
 		}},
 		{"cause", why, func(ctx context.Context) (context.Context, func()) {
 			ctx, cancel := context.WithCancelCause(ctx)
-			return ctx, func() { time.AfterFunc(30*time.Millisecond, func() { cancel(why) }) }
+			return ctx, func() { cancel(why) }
 		}},
 		{"deadline", context.DeadlineExceeded, func(ctx context.Context) (context.Context, func()) {
-			ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-			return ctx, func() { context.AfterFunc(t.Context(), cancel) }
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			return ctx, func() { context.AfterFunc(ctx, cancel) }
 		}},
 	}
 	for _, stage := range stages {
 		for _, way := range ways {
 			t.Run(stage.name+"/"+way.name, func(t *testing.T) {
-				eachProtocol(t, stage.handle, func(*Config) {}, func(t *testing.T, p *Pool) {
+				inFalseTime(t, stage.handle, func(*Config) {}, func(t *testing.T, p *Pool) {
 					ctx, leave := way.ctx(t.Context())
-					leave()
+					time.AfterFunc(time.Second, leave)
 					_, err := ask(p, post(t, ctx, "/", "x"))
 					e := wantPhase(t, err, stage.phase)
-					if !errors.Is(err, way.is) || e.Timeout() {
+					if !errors.Is(err, way.is) || e.Timeout() || !e.Caller() {
 						t.Errorf("%v, timeout %t; want %v", err, e.Timeout(), way.is)
 					}
 					if s := p.Status()[0]; s.Failures != 0 || s.Requests != 1 {
@@ -240,7 +340,7 @@ func TestCallerLeaves(t *testing.T) {
 func TestCallerLeavesEarly(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { hang(r) })
 	cfg := quiet(s.URL)
 	cfg.MaxConnections = 1
 	p := open(t, cfg)

@@ -57,6 +57,8 @@ func (t *try) request(ctx context.Context, req *http.Request) (*http.Request, er
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { t.watch.enter(PhaseConnect) },
 		GotConn: func(httptrace.GotConnInfo) { t.watch.enter(PhaseHeaders) },
+		// Maybe late, when the response is there already.
+		WroteRequest: func(httptrace.WroteRequestInfo) { t.watch.wait(PhaseHeaders) },
 	})
 	out := req.WithContext(ctx)
 	to, err := t.e.resolve(req.URL)
@@ -78,9 +80,6 @@ func (t *try) request(ctx context.Context, req *http.Request) (*http.Request, er
 	}
 	if out.Body, err = t.body.open(t); err != nil {
 		return nil, err
-	}
-	if req.GetBody != nil {
-		out.GetBody = func() (io.ReadCloser, error) { return t.body.open(t) }
 	}
 	return out, nil
 }
@@ -109,7 +108,7 @@ func (t *try) blame(phase Phase, err error) *Error {
 			return &Error{Endpoint: t.e.name, Phase: PhaseRequest, Err: cause}
 		}
 	}
-	return &Error{Endpoint: t.e.name, Phase: phase, Err: err}
+	return endpointError(t.e.name, phase, err)
 }
 
 // end releases what the try holds. Only the first call counts.
@@ -129,7 +128,7 @@ func (t *try) attach(resp *http.Response) {
 	switch resp.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable:
 		good = false
-		t.pool.failure(t.e, "answered "+resp.Status[:min(len(resp.Status), maxCause)])
+		t.pool.failure(t.e, "answered "+clip(resp.Status))
 	}
 	if resp.Body == nil || resp.Body == http.NoBody {
 		t.end()

@@ -45,26 +45,24 @@ func (u *upload) failure() error {
 	return u.readErr
 }
 
-// open returns a body for the try's request.
+// open returns a body for the try's request. Bodies that can be copied are
+// handed over bare: net/http knows those in memory by their types and sends
+// them together with the headers.
 func (u *upload) open(t *try) (io.ReadCloser, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.get == nil {
-		if u.read || u.lent {
-			return nil, errNoReplay
-		}
-		u.lent = true
-		return &sending{u: u, t: t, src: u.src}, nil
+	switch {
+	case u.get != nil && u.src == nil:
+		return u.get()
+	case u.get != nil:
+		src := u.src
+		u.src = nil
+		return src, nil
+	case u.read || u.lent:
+		return nil, errNoReplay
 	}
-	src := u.src
-	u.src = nil
-	if src == nil {
-		var err error
-		if src, err = u.get(); err != nil {
-			return nil, err
-		}
-	}
-	return &sending{u: u, t: t, src: src}, nil
+	u.lent = true
+	return &sending{u: u, t: t}, nil
 }
 
 // settle says that no try follows. The body is closed now, unless a try has
@@ -83,12 +81,11 @@ func (u *upload) settle() {
 	}
 }
 
-// sending is the body in the hands of the transport. While its source is read
-// the try does not wait for the endpoint but for the caller.
+// sending is a body without copies in the hands of the transport. While its
+// source is read the try does not wait for the endpoint but for the caller.
 type sending struct {
 	u      *upload
 	t      *try
-	src    io.ReadCloser
 	closed bool // guarded by u.mu
 }
 
@@ -101,7 +98,7 @@ func (s *sending) Read(p []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	s.t.watch.rest(PhaseHeaders)
-	n, err := s.src.Read(p)
+	n, err := s.u.src.Read(p)
 	s.t.watch.wait(PhaseHeaders)
 	if err != nil && err != io.EOF {
 		s.note(err)
@@ -122,16 +119,13 @@ func (s *sending) note(err error) {
 func (s *sending) Close() error {
 	u := s.u
 	u.mu.Lock()
-	leave := s.closed
+	leave := s.closed || u.done || u.held && !u.read
 	s.closed = true
-	if u.get == nil {
-		u.lent = false
-		leave = leave || u.done || u.held && !u.read
-		u.done = u.done || !leave
-	}
+	u.lent = false
+	u.done = u.done || !leave
 	u.mu.Unlock()
 	if leave {
 		return nil
 	}
-	return s.src.Close()
+	return u.src.Close()
 }

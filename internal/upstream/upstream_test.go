@@ -110,8 +110,25 @@ func reset(c net.Conn) {
 	c.Close()
 }
 
-// refused returns an address where nothing listens.
+// refused returns an address where nothing listens: the local end of a
+// connection, so that no other listener can get its port meanwhile.
 func refused(t testing.TB) *url.URL {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &url.URL{Scheme: "http", Host: c.LocalAddr().String()}
+}
+
+// unused returns an address where nothing listens yet.
+func unused(t testing.TB) *url.URL {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
