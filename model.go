@@ -197,7 +197,7 @@ func (m *Model) mode(req *Request) (mode heal.Mode, notes []heal.Note) {
 	case !can.Steer && !can.Replay:
 		return heal.Off, []heal.Note{{Code: heal.CodeMaskUnavailable, Text: "the backend can neither weigh continuations nor be held to a mask; the prompt was left as it is"}}
 	case asked == heal.Exact && can.Choose:
-		return heal.Stable, []heal.Note{{Code: heal.CodeExactUnavailable, Text: "the server tells the probabilities of the model alone, not with a grammar, penalties or a bias, so continuations cannot be weighed as asked; the prompt was healed with stable"}}
+		return heal.Stable, []heal.Note{{Code: heal.CodeExactUnavailable, Text: "the server tells some probabilities of the model alone, not with a grammar, penalties, a bias or a temperature above 1, so continuations cannot be weighed as asked; the prompt was healed with stable"}}
 	case asked == heal.Exact:
 		return heal.Stable, []heal.Note{{Code: heal.CodeExactUnavailable, Text: "the backend gives no logits to weigh continuations by; the prompt was healed with stable"}}
 	case asked == heal.Last:

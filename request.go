@@ -105,7 +105,7 @@ func (r *Request) validate() error {
 			return &RequestError{Param: f.param, Text: fmt.Sprintf("%s is not between %s and %s", number(f.value), number(f.low), number(f.up))}
 		}
 	}
-	if r.GrammarBytes != 0 && r.Grammar == nil {
+	if r.GrammarBytes != 0 && r.Grammar == nil && r.Source == nil {
 		return &RequestError{Param: "unfray.grammar_bytes", Text: "there is no grammar that could begin inside the prompt"}
 	}
 	if !slices.Contains(heal.Modes(), r.Heal) && r.Heal != "" {
@@ -120,9 +120,10 @@ func (r *Request) validate() error {
 }
 
 // isPlain reports whether tokens are drawn by the model's own probabilities and
-// the settings that cut them.
+// the settings that cut them, so that a part of each row is enough to weigh
+// covers. Above temperature 1 the tail of a row grows, of which little is told.
 func (r *Request) isPlain() bool {
 	s := &r.Sampling
-	return len(s.LogitBias) == 0 && s.FrequencyPenalty == 0 && s.PresencePenalty == 0 &&
+	return s.Temperature <= 1 && len(s.LogitBias) == 0 && s.FrequencyPenalty == 0 && s.PresencePenalty == 0 &&
 		(s.RepeatPenalty == 0 || s.RepeatPenalty == 1) && r.Grammar == nil && r.Source == nil
 }

@@ -133,7 +133,11 @@ func (g *generation) choose() error {
 		}
 		tok := backend.Token{ID: id}
 		if r := c.rows[pathKey(path[:i])]; g.req.Logprobs && r != nil {
-			tok.Logprob = r.known[id]
+			if l, known := r.known[id]; known {
+				tok.Logprob = l
+			} else {
+				tok.Logprob = math.Inf(-1)
+			}
 			tok.Top = r.top[:min(len(r.top), g.req.TopLogprobs)]
 		}
 		g.ready = append(g.ready, tok)

@@ -30,6 +30,12 @@ type engine interface {
 	rows(ctx context.Context, c *call, a rowsAsked) ([]*partRow, answered, error)
 }
 
+// constrainer is an engine whose requests may hold a grammar among their fields.
+type constrainer interface {
+	// constrained reports whether a request is to keep to a grammar.
+	constrained(req *backend.Request) bool
+}
+
 // source hands out the tokens of one request. It is for one goroutine.
 type source interface {
 	// next returns the next token, or io.EOF once the server has said how the
@@ -62,6 +68,7 @@ type call struct {
 	max    int        // tokens, at least 1
 	seed   *uint64
 	replay *replay // nil: any token may come
+	exact  bool    // the replay must be stated as it is, or not at all
 	first  bool    // no request was sent before
 	slot   int     // where an earlier request ran; negative: not known
 }
@@ -125,6 +132,10 @@ func (s *server) Generate(ctx context.Context, req *backend.Request) (backend.St
 		replay: newReplay(s.vocab, req.Replay),
 		end:    backend.End{EndToken: vocab.None},
 		slot:   -1,
+	}
+	g.constrained = req.Grammar != nil
+	if e, ok := s.engine.(constrainer); ok {
+		g.constrained = e.constrained(req)
 	}
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
 	s.mu.Lock()
@@ -199,7 +210,10 @@ type generation struct {
 
 	ids    []vocab.ID // the prompt, and what was generated after it
 	replay *replay
-	strict bool // the next token has to be had by a step
+	strict strictness
+	// constrained says that a grammar comes after the replay. It cannot be gone on
+	// with in another request: what the first gives stands.
+	constrained bool
 
 	ready []backend.Token // had and not handed out yet
 	src   source          // nil: the next request is not sent yet
@@ -212,6 +226,16 @@ type generation struct {
 	end     backend.End
 	err     error // what Next returns from now on
 }
+
+// strictness says what has become of the statement of a replay: a request that
+// allows more has given a token that the replay does not allow.
+type strictness int
+
+const (
+	lenient  strictness = iota
+	exactly             // once: the replay must be stated exactly
+	stepwise            // and again: the next token has to be had by a step
+)
 
 // start sends the first request, so that a refusal comes before any token.
 func (g *generation) start() error {
@@ -276,8 +300,8 @@ func (g *generation) token() (backend.Token, error) {
 			tok := g.ready[0]
 			g.ready = g.ready[1:]
 			return tok, nil
-		case g.src == nil && !g.replay.done() && (g.strict || !g.server.engine.states(g.call())):
-			g.strict = false
+		case g.src == nil && !g.replay.done() && (g.strict == stepwise || !g.server.engine.states(g.call())):
+			g.strict = lenient
 			return g.step()
 		case g.src == nil:
 			if err := g.open(); err != nil {
@@ -294,11 +318,11 @@ func (g *generation) token() (backend.Token, error) {
 			continue
 		case err != nil:
 			return backend.Token{}, err
-		case g.req.Grammar == nil && !g.replay.allows(tok.ID):
+		case !g.constrained && !g.replay.allows(tok.ID):
 			// What was stated allows more than the replay. What came before this
 			// token stands, and the token is had again, of those that are allowed.
 			g.drop()
-			g.strict = true
+			g.strict = min(g.strict+1, stepwise)
 			continue
 		}
 		g.asked--
@@ -312,7 +336,7 @@ func (g *generation) ended() (again bool) {
 	e := g.src.ended()
 	short := g.asked <= 0
 	g.drop()
-	if e.reason == backend.FinishLength && short && g.req.Grammar == nil && g.room() > 0 {
+	if e.reason == backend.FinishLength && short && !g.constrained && g.room() > 0 {
 		return true
 	}
 	g.end.Reason, g.end.EndToken = e.reason, e.token
@@ -338,7 +362,7 @@ const maxAsked = 1 << 20
 
 // call returns the next request.
 func (g *generation) call() *call {
-	c := &call{req: g.req, ids: g.ids, max: g.room(), first: !g.sent, slot: g.slot}
+	c := &call{req: g.req, ids: g.ids, max: g.room(), exact: g.strict == exactly, first: !g.sent, slot: g.slot}
 	if !g.replay.done() {
 		c.replay = g.replay
 		// Each token of the replay has a byte, and it may be that none counts.

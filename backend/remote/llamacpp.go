@@ -36,6 +36,7 @@ func OpenLlamaCpp(ctx context.Context, o Options) (*LlamaCpp, error) {
 	b.engine = e
 	if o.Tokenizer != nil {
 		b.vocab = o.Tokenizer.Vocab()
+		e.letter = letterOf(b.vocab)
 	}
 	b.inspection = Inspection{Kind: KindLlamaCpp, Models: []string{}, Grammars: []string{}, Notes: []string{}}
 	for _, probe := range []func(context.Context) error{e.probeModel, e.probeProps, e.probeTokens, e.probeInfill} {
@@ -51,12 +52,30 @@ func OpenLlamaCpp(ctx context.Context, o Options) (*LlamaCpp, error) {
 	if err == nil {
 		err = verify(ctx, o.Tokenizer, e.tokenize)
 	}
+	if err == nil {
+		err = verifyPlain(ctx, o.Tokenizer, e.tokenize)
+	}
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	b.info.VocabSize = b.vocab.Len()
 	b.settle(err)
 	return b, nil
+}
+
+// letterOf returns a token that is one letter, or the first that is text.
+func letterOf(v *vocab.Vocab) vocab.ID {
+	for c := byte('a'); c <= 'z'; c++ {
+		if id, ok := v.Lookup([]byte{c}); ok && v.IsText(id) && !v.IsEOG(id) {
+			return id
+		}
+	}
+	for id := range vocab.ID(v.Len()) {
+		if v.IsText(id) && !v.IsEOG(id) {
+			return id
+		}
+	}
+	return 0
 }
 
 // llamaModels is the answer of /v1/models.

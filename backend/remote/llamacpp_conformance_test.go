@@ -2,6 +2,8 @@ package remote
 
 import (
 	"encoding/json"
+	"io"
+	"slices"
 	"testing"
 
 	"github.com/unfray/unfray/backend"
@@ -48,6 +50,50 @@ func TestConformanceLlamaCpp(t *testing.T) {
 		Steps:     8,
 		Tolerance: 0.05,
 	})
+}
+
+// A stream leaves out the IDs of tokens that end inside a character. What is put
+// in their place is what the same request gives without a stream.
+func TestConformanceLlamaCppLostTokens(t *testing.T) {
+	b := openLlama(t, servertest.Llama(t, servertest.LlamaOptions{Threads: 1, Slots: 1}))
+	defer b.Close()
+	e := b.engine.(*llamaEngine)
+	prompt := encode(b, "Emoji: 🙂 🎉 🚀 日本語")
+	for _, pending := range []string{" 🙂🎉🚀", "語テキスト", " naïve café", "한국어 문장", "🏳️‍🌈\xf0", "x"} {
+		for _, logprobs := range []bool{false, true} {
+			req := &backend.Request{Prompt: prompt, Replay: &backend.Replay{Pending: []byte(pending)}, Logprobs: logprobs, TopLogprobs: 2}
+			c := &call{req: req, ids: prompt, max: len(pending) + 6, replay: newReplay(b.vocab, req.Replay), slot: -1}
+			body := e.body(c)
+			source, _ := e.stated(c)
+			body["grammar"] = quote(source)
+			var out llamaAnswer
+			if _, err := e.ask(t.Context(), c, body, &out); err != nil {
+				t.Fatal(err)
+			}
+			src, err := e.open(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []vocab.ID
+			for {
+				tok, err := src.next()
+				if err == io.EOF {
+					break
+				} else if err != nil {
+					t.Fatalf("%q: %v", pending, err)
+				}
+				got = append(got, tok.ID)
+				if logprobs && (tok.Logprob >= 0 || len(tok.Top) != 2) {
+					t.Errorf("%q: %+v", pending, tok)
+				}
+			}
+			src.close()
+			if !slices.Equal(got, out.Tokens) {
+				t.Errorf("%q: the stream has %v, the whole answer %v", pending, got, out.Tokens)
+			}
+			t.Logf("%q, logprobs %v: %d tokens, %d requests", pending, logprobs, len(got), src.answered().requests)
+		}
+	}
 }
 
 // llamaServer starts a server for one test. One thread does not spin, so tests

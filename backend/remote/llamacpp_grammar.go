@@ -10,10 +10,15 @@ import (
 	"github.com/unfray/unfray/vocab"
 )
 
-// maxLiterals is how many tokens a grammar may name. Where the model's own
-// choice is none of them, llama.cpp tries each on every token of the vocabulary:
-// a quarter of a millisecond each with 49,152 tokens.
-const maxLiterals = 128
+// maxLiterals is how many tokens a grammar names. Where the model's own choice
+// is none of them, llama.cpp tries each on every token of the vocabulary: a
+// quarter of a millisecond each with 49,152 tokens. Beyond that, the pending
+// bytes are stated as characters, and only if these have let a token pass that
+// the replay does not are up to maxExact tokens named.
+const (
+	maxLiterals = 256
+	maxExact    = 2048
+)
 
 // gbnfTail allows what may follow a replay. Characters alone would keep out
 // control tokens, tokens alone those that hold no whole character. What is left
@@ -28,8 +33,8 @@ func gbnfTail(tokens bool) string {
 
 // gbnfWays states a replay by its tokens, exactly. It is false where a grammar
 // cannot: llama.cpp rejects a token by ID if its bytes complete no character.
-func gbnfWays(r *replay) (string, bool) {
-	if r.free || len(r.ways) == 0 || r.size(maxLiterals) > maxLiterals {
+func gbnfWays(r *replay, most int) (string, bool) {
+	if r.free || len(r.ways) == 0 || r.size(most) > most {
 		return "", false
 	}
 	var b strings.Builder
@@ -66,18 +71,18 @@ func gbnfWays(r *replay) (string, bool) {
 	return b.String(), true
 }
 
-// gbnfPath states that the tokens of path come first.
+// gbnfPath states that the tokens of path come, each of whole characters.
 func gbnfPath(v *vocab.Vocab, path []vocab.ID) (string, bool) {
 	var b strings.Builder
 	var d utf8State
-	b.WriteString("root ::= ")
+	b.WriteString("root ::=")
 	for _, id := range path {
-		if !d.take(v.Bytes(id)) {
+		if !d.take(v.Bytes(id)) || len(d.begun) > 0 {
 			return "", false
 		}
-		fmt.Fprintf(&b, "<[%d]> ", id)
+		fmt.Fprintf(&b, " <[%d]>", id)
 	}
-	b.WriteString("tail\n" + gbnfTail(true))
+	b.WriteByte('\n')
 	return b.String(), true
 }
 

@@ -19,6 +19,7 @@ type llamaEngine struct {
 	s        *server
 	model    json.RawMessage // a JSON string
 	literals bool            // grammars may name tokens
+	letter   vocab.ID        // some token that is a letter
 	defaults llamaSettings
 }
 
@@ -81,6 +82,12 @@ func (e *llamaEngine) check(req *backend.Request) error {
 		return plainOnly("logit_bias")
 	}
 	return nil
+}
+
+// constrained implements [constrainer].
+func (e *llamaEngine) constrained(req *backend.Request) bool {
+	g, err := llamaGrammar(req)
+	return g != nil || err != nil
 }
 
 // llamaGrammar returns the grammar of a request, which may stand among its
@@ -177,6 +184,11 @@ func (e *llamaEngine) body(c *call) map[string]json.RawMessage {
 		}
 		b["seed"] = number(int(seed))
 	}
+	if _, given := b["id_slot"]; !given && c.slot >= 0 && e.s.client.base != nil {
+		// The rest of a generation goes where its beginning is cached. Only behind
+		// one address is a slot's number the same slot again.
+		b["id_slot"] = number(c.slot)
+	}
 	b["prompt"] = rawIDs(c.ids)
 	b["model"] = e.model
 	b["n_predict"] = number(c.max)
@@ -224,9 +236,16 @@ func (e *llamaEngine) stated(c *call) (string, bool) {
 		return source, err == nil
 	}
 	if e.literals {
-		if source, ok := gbnfWays(c.replay); ok {
-			return source, true
+		most := maxLiterals
+		if c.exact {
+			most = maxExact
 		}
+		if source, ok := gbnfWays(c.replay, most); ok || c.exact {
+			return source, ok
+		}
+	}
+	if c.exact && !c.replay.free {
+		return "", false
 	}
 	return gbnfBytes(c.replay.pending, e.literals)
 }
@@ -292,7 +311,9 @@ func (e *llamaEngine) step(ctx context.Context, c *call, mask vocab.Mask) (backe
 	if len(out.Tokens) == 0 {
 		return backend.Token{ID: vocab.None}, a, &backend.ProtocolError{Text: "it has no token where one was asked for"}
 	}
-	toks, err := e.tokens(c, out.Tokens[:1], out.Probs)
+	out.Tokens = out.Tokens[:1]
+	toks, err := e.tokens(ctx, c, nil, &out)
+	a.requests += out.weighed
 	if err != nil {
 		return backend.Token{ID: vocab.None}, a, err
 	}
@@ -331,11 +352,10 @@ func (e *llamaEngine) rows(ctx context.Context, c *call, asked rowsAsked) ([]*pa
 	case moreValues:
 		n = min(n, llamaMore)
 	}
-	grammar, ok := gbnfPath(e.s.vocab, asked.path)
 	if len(asked.path) == 0 {
-		grammar, ok = "", true
+		return e.rowsAt(ctx, c, asked, n, "")
 	}
-	if ok && (e.literals || grammar == "") {
+	if grammar, ok := gbnfPath(e.s.vocab, append(slices.Clone(asked.path), e.letter)); ok && e.literals {
 		return e.rowsAt(ctx, c, asked, n, grammar)
 	}
 	var rows []*partRow
@@ -358,22 +378,26 @@ func (e *llamaEngine) rows(ctx context.Context, c *call, asked rowsAsked) ([]*pa
 }
 
 func (e *llamaEngine) rowsAt(ctx context.Context, c *call, asked rowsAsked, n int, grammar string) ([]*partRow, answered, error) {
-	c.max = len(asked.path) + 1
-	b := e.body(c)
+	at := *c
+	at.max = len(asked.path) + 1
+	b := e.body(&at)
 	b["n_probs"], b["temperature"] = number(n), number(0)
-	delete(b, "logit_bias")
+	// Of a token that ends inside a character there are no log-probabilities. So
+	// the last one, which nobody asks for, is a letter.
+	b["logit_bias"] = json.RawMessage(fmt.Sprintf("[[%d,%d]]", e.letter, favor))
 	if grammar != "" {
 		b["grammar"] = quote(grammar)
+		delete(b, "logit_bias")
 	}
 	var out llamaAnswer
 	a, err := e.ask(ctx, c, b, &out)
 	if err != nil {
 		return nil, a, err
 	}
-	if len(out.Probs) < c.max || len(out.Tokens) < len(asked.path) || !slices.Equal(out.Tokens[:len(asked.path)], asked.path) {
+	if len(out.Probs) < at.max || len(out.Tokens) < len(asked.path) || !slices.Equal(out.Tokens[:len(asked.path)], asked.path) {
 		return nil, a, &backend.ProtocolError{Text: "it has no log-probabilities along the path that was asked for"}
 	}
-	rows := make([]*partRow, c.max)
+	rows := make([]*partRow, at.max)
 	for i := range rows {
 		p := &out.Probs[i]
 		if len(p.Top) == 0 {

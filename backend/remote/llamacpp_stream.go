@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,8 @@ type llamaAnswer struct {
 	Timings   struct {
 		CacheN int `json:"cache_n"`
 	} `json:"timings"`
+
+	weighed int // requests that had to be sent for log-probabilities
 }
 
 type llamaProb struct {
@@ -84,7 +87,8 @@ func (s *llamaSource) take(msg *llamaAnswer) error {
 	if msg.Stop {
 		return s.finish(msg)
 	}
-	toks, err := s.e.tokens(s.c, msg.Tokens, msg.Probs)
+	toks, err := s.e.tokens(s.ctx, s.c, s.got, msg)
+	s.requests += msg.weighed
 	if err != nil {
 		return err
 	}
@@ -125,24 +129,26 @@ func (s *llamaSource) finish(msg *llamaAnswer) error {
 	default:
 		return &backend.ProtocolError{Text: fmt.Sprintf("its generation ended for a reason that was not given: %.20q", msg.StopType)}
 	}
-	if lost := msg.Predicted - len(s.got); lost > 0 {
+	if lost := msg.Predicted - len(s.got); lost > 0 && !s.e.constrained(s.c.req) {
 		return s.regain(lost)
 	}
 	return nil
 }
 
 // regain has the last tokens again, whose IDs were held back as they end inside
-// a character. Nobody has seen them: others are as good where they are drawn.
+// a character. Nobody has seen them: others are as good where they are drawn. A
+// grammar cannot be gone on with: there they are left out.
 func (s *llamaSource) regain(lost int) error {
 	c := *s.c
-	c.ids, c.max, c.replay = appended(s.c.ids, s.got), lost, nil
+	c.ids, c.max, c.replay = slices.Concat(s.c.ids, s.got), lost, nil
 	var out llamaAnswer
 	a, err := s.e.ask(s.ctx, &c, s.e.body(&c), &out)
 	s.requests += a.requests
 	if err != nil {
 		return err
 	}
-	toks, err := s.e.tokens(&c, out.Tokens, out.Probs)
+	toks, err := s.e.tokens(s.ctx, &c, nil, &out)
+	s.requests += out.weighed
 	if err != nil {
 		return err
 	}
@@ -206,7 +212,7 @@ func (s *llamaSource) recover(msg *llamaAnswer, lost int) ([]backend.Token, erro
 // give the same text, which are those that were had where none is drawn.
 func (s *llamaSource) again(msg *llamaAnswer, lost int) ([]backend.Token, error) {
 	c := *s.c
-	c.ids, c.max, c.replay = appended(s.c.ids, s.got), lost, nil
+	c.ids, c.max, c.replay = slices.Concat(s.c.ids, s.got), lost, nil
 	b := s.e.body(&c)
 	b["temperature"] = number(0)
 	if lit, ok := gbnfLiteral([]byte(msg.Content)); ok && !strings.ContainsRune(msg.Content, utf8.RuneError) {
@@ -218,11 +224,9 @@ func (s *llamaSource) again(msg *llamaAnswer, lost int) ([]backend.Token, error)
 	if err != nil {
 		return nil, err
 	}
-	return s.e.tokens(&c, out.Tokens, out.Probs)
-}
-
-func appended(a, b []vocab.ID) []vocab.ID {
-	return append(append(make([]vocab.ID, 0, len(a)+len(b)), a...), b...)
+	toks, err := s.e.tokens(s.ctx, &c, nil, &out)
+	s.requests += out.weighed
+	return toks, err
 }
 
 // splits lists the sequences of n tokens with the bytes of text, all of which
@@ -265,29 +269,59 @@ func endsInside(text []byte) bool {
 	return false
 }
 
-// tokens checks the tokens of a message.
-func (e *llamaEngine) tokens(c *call, ids []vocab.ID, probs []llamaProb) ([]backend.Token, error) {
-	toks := make([]backend.Token, len(ids))
-	for i, id := range ids {
+// tokens checks the tokens of a message, which come after the call's and those
+// of got.
+func (e *llamaEngine) tokens(ctx context.Context, c *call, got []vocab.ID, msg *llamaAnswer) ([]backend.Token, error) {
+	toks := make([]backend.Token, len(msg.Tokens))
+	probs := msg.Probs
+	for i, id := range msg.Tokens {
 		if !e.s.vocab.Valid(id) {
 			return nil, &backend.ProtocolError{Text: fmt.Sprintf("token %d is none of the vocabulary of %d", id, e.s.vocab.Len())}
 		}
 		toks[i].ID = id
-		if !c.req.Logprobs {
-			continue
-		}
-		if i >= len(probs) || probs[i].ID != id {
-			return nil, &backend.ProtocolError{Text: "it has no log-probability of a token"}
-		}
-		if err := checkTop(e.s.vocab, probs[i].Top); err != nil {
-			return nil, err
-		}
-		toks[i].Logprob = min(0, probs[i].Logprob)
-		for _, t := range probs[i].Top[:min(len(probs[i].Top), c.req.TopLogprobs)] {
-			toks[i].Top = append(toks[i].Top, backend.Logprob{ID: t.ID, Logprob: min(0, t.Logprob)})
+		switch {
+		case !c.req.Logprobs:
+		case len(probs) > 0 && probs[0].ID == id:
+			if err := checkTop(e.s.vocab, probs[0].Top); err != nil {
+				return nil, err
+			}
+			toks[i].Logprob, toks[i].Top = min(0, probs[0].Logprob), topLogprobs(probs[0].Top, c.req.TopLogprobs)
+			probs = probs[1:]
+		default:
+			before := slices.Concat(c.ids, got, msg.Tokens[:i])
+			n, err := e.weigh(ctx, c, before, &toks[i])
+			if msg.weighed += n; err != nil {
+				return nil, err
+			}
 		}
 	}
 	return toks, nil
+}
+
+func topLogprobs(top []llamaTop, n int) (out []backend.Logprob) {
+	for _, t := range top[:min(len(top), n)] {
+		out = append(out, backend.Logprob{ID: t.ID, Logprob: min(0, t.Logprob)})
+	}
+	return out
+}
+
+// weigh finds the log-probability of a token that the server tells none of, as
+// it ends inside a character.
+func (e *llamaEngine) weigh(ctx context.Context, c *call, before []vocab.ID, tok *backend.Token) (requests int, err error) {
+	at := *c
+	at.ids = before
+	for d := someValues; d <= allValues; d++ {
+		rows, a, err := e.rows(ctx, &at, rowsAsked{detail: d})
+		if requests += a.requests; err != nil {
+			return requests, err
+		}
+		if l, ok := rows[0].known[tok.ID]; ok {
+			tok.Logprob = min(0, l)
+			tok.Top = slices.Clone(rows[0].top[:min(len(rows[0].top), c.req.TopLogprobs)])
+			return requests, nil
+		}
+	}
+	return requests, &backend.ProtocolError{Text: "it has no log-probability of a token"}
 }
 
 // checkTop refuses alternatives that are none of the vocabulary.

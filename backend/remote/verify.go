@@ -87,6 +87,31 @@ func verifyText(ctx context.Context, t *tokenizer.Tokenizer, ask tokenizeFunc, t
 	return nil
 }
 
+// verifyPlain compares what is only told by servers that do not take the text of
+// control tokens for these tokens: that text, and what comes before a prompt.
+func verifyPlain(ctx context.Context, t *tokenizer.Tokenizer, ask tokenizeFunc) error {
+	v := t.Vocab()
+	for _, text := range specialTexts(v) {
+		if err := verifyText(ctx, t, ask, text); err != nil {
+			return err
+		}
+	}
+	text := probeTexts[0]
+	want, err := ask(ctx, text, false, true)
+	if err != nil {
+		return fmt.Errorf("remote: the server's tokenizer cannot be asked: %w", err)
+	}
+	var got []vocab.ID
+	if sp := v.Specials(); sp.AddBOS && sp.BOS != vocab.None {
+		got = append(got, sp.BOS)
+	}
+	got = t.Encode(got, []byte(text))
+	if n := len(got); n > len(want) || !slices.Equal(got, want[:n]) || len(want) > n && !v.IsEOG(want[n]) {
+		return &MismatchError{Text: text, Want: want, Got: got}
+	}
+	return nil
+}
+
 // vocabText joins tokens from all over the vocabulary: where one file has other
 // IDs than the other, it shows.
 func vocabText(v *vocab.Vocab) string {

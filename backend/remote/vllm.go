@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -143,53 +144,40 @@ func (v *VLLM) findModel(ctx context.Context) error {
 // know. Each question is one token long.
 func (v *VLLM) probe(ctx context.Context) error {
 	in, can := &v.inspection, &v.info.Capabilities
-	// A token that no model would choose there, and one to go before it.
-	odd, before := vocab.None, vocab.ID(0)
-	for id := vocab.ID(v.vocab.Len() - 1); id >= 0; id-- {
-		if v.vocab.Kind(id) == vocab.Normal && !v.vocab.IsEOG(id) {
-			if odd == vocab.None {
-				odd = id
-			}
-			before = id
-		}
-	}
+	before, odd := v.probeTokens()
 	if odd == vocab.None {
 		return errors.New("remote: the tokenizer has no ordinary token")
-	}
-	try := func(field string, value any) (*vllmAnswer, bool, error) {
-		b := v.plain(&backend.Request{}, []vocab.ID{before})
-		b[field] = value
-		var a vllmAnswer
-		err := v.client.do(ctx, http.MethodPost, vllmCompletions, b, &a)
-		var refused *backend.UpstreamError
-		if errors.As(err, &refused) && refused.Status < 600 {
-			return nil, false, nil
-		}
-		if err != nil {
-			return nil, false, fmt.Errorf("remote: asking vLLM for a token with %s: %w", field, err)
-		}
-		c, err := a.choice()
-		return &a, err == nil && c != nil && len(c.Prompt) == 1 && c.Prompt[0] == before && len(c.Tokens) == 1 && c.Tokens[0] == odd, err
 	}
 	source, err := (&tokenTree{nodes: []tokenNode{{last: []vocab.ID{odd}}}}).lark()
 	if err != nil {
 		return err
 	}
-	masked, byGrammar, err := try("structured_outputs", map[string]any{"grammar": source})
-	if err != nil {
-		return err
+	var byGrammar, byList, byPattern vocab.ID
+	for _, try := range []struct {
+		field string
+		value any
+		token *vocab.ID
+	}{
+		{"structured_outputs", map[string]any{"grammar": source}, &byGrammar},
+		{"structured_outputs", map[string]any{"regex": regexLiteral(v.vocab.Bytes(odd))}, &byPattern},
+		{"allowed_token_ids", []vocab.ID{odd}, &byList},
+	} {
+		if *try.token, err = v.try(ctx, before, try.field, try.value); err != nil {
+			return err
+		}
 	}
-	listed, byList, err := try("allowed_token_ids", []vocab.ID{odd})
-	if err != nil {
-		return err
+	v.lark = byGrammar == odd
+	in.IDsBack = v.lark || byList == odd
+	in.IDPrompts = in.IDsBack
+	// A pattern leaves it to the engine how to divide the text.
+	if byPattern != vocab.None && bytes.HasPrefix(v.vocab.Bytes(odd), v.vocab.Bytes(byPattern)) {
+		can.Grammars = append(can.Grammars, backend.Regex, backend.JSONSchema)
 	}
-	v.lark = byGrammar
-	in.IDPrompts, in.IDsBack = byGrammar || byList, byGrammar || byList
 	switch {
-	case byGrammar:
+	case v.lark:
 		in.Mask = maskLark
-		can.Grammars = []backend.GrammarKind{backend.Regex, backend.JSONSchema, backend.Lark}
-	case byList:
+		can.Grammars = append(can.Grammars, backend.Lark)
+	case byList == odd:
 		in.Mask, in.MaskCap = maskAllowed, v.options.MaxMask
 		in.note("it reads no grammars of token sets: what has more tokens than a list may have is not healed; have vLLM choose its structured outputs backend, or choose guidance")
 	default:
@@ -198,14 +186,59 @@ func (v *VLLM) probe(ctx context.Context) error {
 	for _, k := range can.Grammars {
 		in.Grammars = append(in.Grammars, string(k))
 	}
-	for _, a := range []*vllmAnswer{masked, listed} {
-		in.CacheReport = in.CacheReport || a != nil && a.Usage != nil && a.Usage.Details != nil
-	}
 	if !in.CacheReport {
 		in.note("it does not say how much of a prompt was cached; start it with --enable-prompt-tokens-details")
 	}
-	can.Replay, can.Cached = byGrammar || byList, in.CacheReport
+	can.Replay, can.Cached = in.IDsBack, in.CacheReport
 	return v.probeLogprobs(ctx, before, odd)
+}
+
+// probeTokens returns a token to ask with, and one that no model would have
+// follow it.
+func (v *VLLM) probeTokens() (before, odd vocab.ID) {
+	before, odd = vocab.None, vocab.None
+	for id := vocab.ID(v.vocab.Len() - 1); id >= 0; id-- {
+		if v.vocab.Kind(id) == vocab.Normal && !v.vocab.IsEOG(id) && isPlain(v.vocab.Bytes(id)) {
+			if odd == vocab.None {
+				odd = id
+			}
+			before = id
+		}
+	}
+	return before, odd
+}
+
+// try asks for one token under a setting. It returns none where the server does
+// not take that, or does not answer in token IDs.
+func (v *VLLM) try(ctx context.Context, before vocab.ID, field string, value any) (vocab.ID, error) {
+	b := v.plain(&backend.Request{}, []vocab.ID{before})
+	b[field] = value
+	var a vllmAnswer
+	if err := v.client.do(ctx, http.MethodPost, vllmCompletions, b, &a); isRefusal(err) {
+		return vocab.None, nil
+	} else if err != nil {
+		return vocab.None, fmt.Errorf("remote: asking vLLM for a token with %s: %w", field, err)
+	}
+	v.inspection.CacheReport = v.inspection.CacheReport || a.Usage != nil && a.Usage.Details != nil
+	c, err := a.choice()
+	if err != nil || c == nil || !slices.Equal(c.Prompt, []vocab.ID{before}) || len(c.Tokens) != 1 || !v.vocab.Valid(c.Tokens[0]) {
+		return vocab.None, err
+	}
+	return c.Tokens[0], nil
+}
+
+// isRefusal reports whether a server said that it cannot do what it was asked,
+// not that it cannot do anything now, or not for this client.
+func isRefusal(err error) bool {
+	var e *backend.UpstreamError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented:
+		return true
+	}
+	return false
 }
 
 // allowedAlternatives finds the limit in a refusal of too many alternatives.
@@ -222,7 +255,7 @@ func (v *VLLM) probeLogprobs(ctx context.Context, before, odd vocab.ID) error {
 	switch {
 	case err == nil:
 		in.Logprobs = -1
-	case errors.As(err, &refused):
+	case isRefusal(err) && errors.As(err, &refused):
 		if m := allowedAlternatives.FindSubmatch(refused.Body); m != nil {
 			in.Logprobs, _ = strconv.Atoi(string(m[1]))
 		}
@@ -238,7 +271,7 @@ func (v *VLLM) probeLogprobs(ctx context.Context, before, odd vocab.ID) error {
 	b["logprobs"], b["logprob_token_ids"] = 1, []vocab.ID{before, odd}
 	var a vllmAnswer
 	err = v.client.do(ctx, http.MethodPost, vllmCompletions, b, &a)
-	if errors.As(err, &refused) {
+	if isRefusal(err) {
 		err = nil
 	} else if err != nil {
 		return fmt.Errorf("remote: asking vLLM for log-probabilities by ID: %w", err)

@@ -30,9 +30,13 @@ type fakeVLLM struct {
 	models  string // JSON of the list
 	noLark  bool
 	noList  bool
-	named   bool      // knows logprob_token_ids
-	most    int       // alternatives; negative: all
-	row     []float64 // log-probabilities after any prompt
+	// patterns are honored, but those of one token only.
+	patterns bool
+	status   int       // of all answers to requests for tokens, if not 0
+	named    bool      // knows logprob_token_ids
+	most     int       // alternatives; negative: all
+	row      []float64 // log-probabilities after any prompt
+	vary     bool      // they are moved on by what the tokens of the prompt add up to
 	// stream, if not nil, answers streaming requests in place of the fake.
 	stream func(w http.ResponseWriter, body map[string]any)
 	// tokens are what a streaming request gives, text what stands beside each.
@@ -41,6 +45,8 @@ type fakeVLLM struct {
 	finish string
 	cached int
 
+	chat map[string]any // the last chat that was tokenized
+
 	mu     sync.Mutex
 	bodies []map[string]any // of /v1/completions
 }
@@ -48,7 +54,7 @@ type fakeVLLM struct {
 func newFakeVLLM(t testing.TB) *fakeVLLM {
 	tok := tokenizertest.Open(t, backendtest.GGUF(backendtest.VocabularyOptions{}))
 	f := &fakeVLLM{
-		t: t, tok: tok, version: "0.32.0", named: true, most: 20, finish: "length",
+		t: t, tok: tok, version: "0.32.0", named: true, patterns: true, most: 20, finish: "length",
 		models: `[{"id":"toy","created":1700000000,"max_model_len":64,"parent":null},{"id":"lora","parent":"toy"}]`,
 	}
 	f.row = make([]float64, tok.Vocab().Len())
@@ -112,6 +118,7 @@ func refuse(w http.ResponseWriter, status int, text string) {
 func (f *fakeVLLM) tokenize(w http.ResponseWriter, body map[string]any) {
 	var ids []vocab.ID
 	if list, ok := body["messages"].([]any); ok {
+		f.chat = body
 		for _, m := range list {
 			ids = f.tok.Encode(ids, []byte(m.(map[string]any)["content"].(string)))
 		}
@@ -122,20 +129,42 @@ func (f *fakeVLLM) tokenize(w http.ResponseWriter, body map[string]any) {
 	answerJSON(w, string(text))
 }
 
+// after returns the row after a prompt if rows vary.
+func (f *fakeVLLM) after(ids []vocab.ID) []float64 {
+	sum := 0
+	for i, id := range ids {
+		sum += (i + 1) * int(id)
+	}
+	n := sum * 31 % len(f.row)
+	return slices.Concat(f.row[n:], f.row[:n])
+}
+
 var fakeSet = regexp.MustCompile(`^start: n0 <\[\*\]>\*\nn0: <\[([0-9,-]+)\]>\n$`)
 
 // drawn returns the distribution that a token is drawn from, as the server
 // shows it: raw under a list, renormalized under a grammar.
 func (f *fakeVLLM) drawn(body map[string]any) (shown []float64, allowed func(vocab.ID) bool) {
 	allowed = func(vocab.ID) bool { return true }
+	row := f.row
+	if f.vary {
+		var ids []vocab.ID
+		for _, id := range body["prompt"].([]any) {
+			ids = append(ids, vocab.ID(id.(float64)))
+		}
+		row = f.after(ids)
+	}
 	if list, ok := body["allowed_token_ids"].([]any); ok && !f.noList {
-		return f.row, func(id vocab.ID) bool { return slices.Contains(list, any(float64(id))) }
+		return row, func(id vocab.ID) bool { return slices.Contains(list, any(float64(id))) }
 	}
 	so, _ := body["structured_outputs"].(map[string]any)
 	source, _ := so["grammar"].(string)
+	if pattern, ok := so["regex"].(string); ok && f.patterns {
+		id, _ := f.tok.Vocab().Lookup([]byte(pattern))
+		return row, func(other vocab.ID) bool { return other == id }
+	}
 	m := fakeSet.FindStringSubmatch(source)
 	if m == nil || f.noLark {
-		return f.row, allowed
+		return row, allowed
 	}
 	set := map[vocab.ID]bool{}
 	for span := range strings.SplitSeq(m[1], ",") {
@@ -151,9 +180,9 @@ func (f *fakeVLLM) drawn(body map[string]any) (shown []float64, allowed func(voc
 	}
 	sum := 0.0
 	for id := range set {
-		sum += math.Exp(f.row[id])
+		sum += math.Exp(row[id])
 	}
-	for id, l := range f.row {
+	for id, l := range row {
 		if set[vocab.ID(id)] {
 			shown = append(shown, l-math.Log(sum))
 		} else {
@@ -164,6 +193,10 @@ func (f *fakeVLLM) drawn(body map[string]any) (shown []float64, allowed func(voc
 }
 
 func (f *fakeVLLM) complete(w http.ResponseWriter, body map[string]any) {
+	if f.status != 0 {
+		refuse(w, f.status, `{"error":{"message":"no","code":0}}`)
+		return
+	}
 	if n, ok := body["logprobs"].(float64); ok && f.most >= 0 && int(n) > f.most {
 		refuse(w, 400, fmt.Sprintf(`{"error":{"message":"Requested sample logprobs of %d, which is greater than max allowed: %d (parameter=logprobs, value=%d)","type":"BadRequestError","param":"logprobs","code":400}}`, int(n), f.most, int(n)))
 		return

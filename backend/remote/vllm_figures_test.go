@@ -16,6 +16,7 @@ import (
 var (
 	cutsFile = flag.String("cuts", "", "JSON lines with a field prefix, gzipped: TestConformanceVLLMFigures heals each on the real server")
 	cutsMost = flag.Int("cuts-most", 40, "how many of them")
+	cutsStep = flag.Int("cuts-step", 20, "take each that many")
 )
 
 // TestConformanceVLLMFigures measures, on a real server only.
@@ -50,7 +51,7 @@ func TestConformanceVLLMFigures(t *testing.T) {
 		if err := json.Unmarshal(lines.Bytes(), &cut); err != nil {
 			t.Fatal(err)
 		}
-		if i%20 != 0 || len(cut.Prefix) < 4 { // from many problems
+		if i%*cutsStep != 0 || len(cut.Prefix) < 4 { // from many problems
 			continue
 		}
 		want, replayed := stepped(t, v, o.Tokenizer, cut.Prefix, 8)

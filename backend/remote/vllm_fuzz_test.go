@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,13 +29,15 @@ func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+var toyVocab = sync.OnceValue(func() *vocab.Vocab { return backendtest.Vocabulary(backendtest.VocabularyOptions{}) })
+
 // cannedVLLM is a backend that was not probed.
 func cannedVLLM(c canned) *VLLM {
 	o := Options{Transport: c, Base: &url.URL{Scheme: "http", Host: "x"}, MaxMask: 1024, Timeout: time.Minute}
-	v := &VLLM{lark: true, server: server{client: newClient(&o), options: o, vocab: backendtest.Vocabulary(backendtest.VocabularyOptions{})}}
+	v := &VLLM{lark: true, server: server{client: newClient(&o), options: o, vocab: toyVocab()}}
 	v.engine = v
 	v.info = backend.Info{Name: "toy", ContextLength: 64, VocabSize: v.vocab.Len()}
-	v.inspection.Logprobs = 20
+	v.inspection.Logprobs, v.inspection.IDPrompts, v.inspection.IDsBack = 20, true, true
 	return v
 }
 

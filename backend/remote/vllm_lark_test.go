@@ -182,6 +182,27 @@ func TestLarkSaysWhatTheMasksSay(t *testing.T) {
 	}
 }
 
+// Text tokens may end a generation, too: they would end the replay.
+func TestTreeWithoutEndTokens(t *testing.T) {
+	sp := vocab.NoSpecials()
+	sp.EOG = []vocab.ID{1, 3}
+	v, err := vocab.New([][]byte{[]byte("a"), []byte("ab"), []byte("b"), []byte("a"), []byte("abc")}, []vocab.Kind{vocab.Normal, vocab.Normal, vocab.Normal, vocab.Normal, vocab.Normal}, sp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReplay(v, &backend.Replay{Pending: []byte("ab")})
+	tree, err := newTokenTree(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if source, _ := tree.lark(); source != "start: n0 <[*]>*\nn0: <[0]> n1 | <[4]>\nn1: <[2]>\n" {
+		t.Errorf("%s", source)
+	}
+	if tree.depth() != 2 || tree.widest() != 2 {
+		t.Errorf("depth %d, widest %d", tree.depth(), tree.widest())
+	}
+}
+
 func TestTokenSet(t *testing.T) {
 	for want, ids := range map[string][]vocab.ID{
 		"<[7]>":             {7},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -145,7 +146,7 @@ func (v *VLLM) body(c *call) map[string]any {
 		}
 	}
 	if c.seed != nil {
-		b["seed"] = *c.seed >> 1 // a signed number there
+		b["seed"] = *c.seed & math.MaxInt64 // a signed number there
 	}
 	if c.req.Logprobs || c.req.TopLogprobs > 0 {
 		b["logprobs"] = c.req.TopLogprobs

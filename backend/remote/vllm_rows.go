@@ -76,7 +76,11 @@ func (r *rowReader) most(n int) int {
 // some reads the likeliest tokens, or the tokens that matter if they are few.
 func (r *rowReader) some(d detail) (*partRow, error) {
 	n := r.most(someTop)
-	if len(r.matters) > 0 && len(r.matters) <= maxNamed && r.req.TopLogprobs <= 1 {
+	// At a temperature other than 1 the sum of all values is needed, to which the
+	// likeliest contribute most.
+	t := r.req.Sampling.Temperature
+	sum := t > 0 && t != 1
+	if len(r.matters) > 0 && len(r.matters) <= maxNamed && r.req.TopLogprobs <= 1 && !sum {
 		// With IDs named the likeliest token comes beside them, no other.
 		top, named, err := r.ask(1, r.matters, nil)
 		return newPartRow(top, named, r.v.vocab.Len(), d), err
@@ -85,8 +89,8 @@ func (r *rowReader) some(d detail) (*partRow, error) {
 	if err != nil || len(r.matters) > maxNamed || len(r.matters) == 0 || d != someValues {
 		return newPartRow(top, nil, r.v.vocab.Len(), d), err
 	}
-	_, named, err := r.ask(1, r.matters, nil)
-	return newPartRow(top, named, r.v.vocab.Len(), d), err
+	_, others, err := r.ask(1, r.matters, nil)
+	return newPartRow(top, others, r.v.vocab.Len(), d), err
 }
 
 // ofSet reads the likeliest of the tokens that matter: those that a grammar of
@@ -129,8 +133,11 @@ func (r *rowReader) ofSet(rounds int, d detail) (*partRow, error) {
 	if !math.IsInf(least, -1) {
 		row.bound = min(row.bound, least)
 	}
-	if r.req.TopLogprobs > 1 {
-		row.top, _, err = r.ask(r.req.TopLogprobs, nil, nil)
+	if t := r.req.Sampling.Temperature; r.req.TopLogprobs > 1 || t > 0 && t != 1 {
+		row.top, _, err = r.ask(max(r.req.TopLogprobs, r.most(someTop)), nil, nil)
+		for _, l := range row.top {
+			row.known[l.ID] = l.Logprob
+		}
 	}
 	return row, err
 }

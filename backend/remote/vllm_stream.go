@@ -167,9 +167,13 @@ type vllmSource struct {
 	req    *backend.Request
 	events *events
 
-	ids     []vocab.ID // the prompt, and what came after it
+	ids     []vocab.ID // the prompt, and what was handed out after it
 	began   bool       // some event has come
 	pending int        // bytes of the replay that are still to come
+	asked   int        // tokens that may still be handed out
+	// spare is how many of the tokens asked for are there because some of the
+	// replay's may not count.
+	spare int
 
 	ready []backend.Token
 	over  bool // the finish reason has come
@@ -186,11 +190,13 @@ func (v *VLLM) open(ctx context.Context, c *call) (source, error) {
 	}
 	s := &vllmSource{v: v, ctx: ctx, req: c.req, ids: slices.Clone(c.ids), told: answered{slot: -1, requests: 1}}
 	if !c.replay.done() {
-		s.pending = len(c.replay.pending)
+		s.pending, s.spare = len(c.replay.pending), len(c.replay.pending)
 		if t, err := newTokenTree(c.replay); err == nil && c.req.Grammar == nil {
-			c.max -= max(0, s.pending-t.depth())
+			s.spare = min(s.spare, t.depth())
 		}
+		c.max = max(1, c.max-(s.pending-s.spare))
 	}
+	s.asked = c.max
 	body := v.body(c)
 	if so != nil {
 		body["structured_outputs"] = so
@@ -210,20 +216,28 @@ const vllmCompletions = "/v1/completions"
 
 // next implements source.
 func (s *vllmSource) next() (backend.Token, error) {
-	for s.err == nil {
-		if len(s.ready) > 0 {
-			t := s.ready[0]
-			s.ready = s.ready[1:]
-			if err := s.unconstrain(&t); err != nil {
-				s.err = err
-				break
-			}
-			s.ids = append(s.ids, t.ID)
-			return t, nil
-		}
+	for len(s.ready) == 0 && s.err == nil {
 		s.err = s.read()
 	}
-	return backend.Token{}, s.err
+	if len(s.ready) == 0 {
+		return backend.Token{}, s.err
+	}
+	t := s.ready[0]
+	s.ready = s.ready[1:]
+	s.asked--
+	if err := s.unconstrain(&t); err != nil {
+		s.ready, s.err = nil, err
+		return backend.Token{}, err
+	}
+	s.ids = append(s.ids, t.ID)
+	if s.spare > 0 && s.asked <= s.spare {
+		// This may be the last token that is wanted. What was cached is in the event
+		// after the last that was asked for, a few more.
+		for s.err == nil {
+			s.err = s.read()
+		}
+	}
+	return t, nil
 }
 
 // read takes the next event. At the end of a generation it returns io.EOF.
@@ -254,7 +268,11 @@ func (s *vllmSource) read() error {
 	if s.how, s.over, err = c.end(); err != nil {
 		return err
 	}
-	s.ready, err = c.tokens(s.v.vocab, s.req.Logprobs || s.req.TopLogprobs > 0, s.req.TopLogprobs)
+	list, err := c.tokens(s.v.vocab, s.req.Logprobs || s.req.TopLogprobs > 0, s.req.TopLogprobs)
+	if len(s.ready)+len(list) > s.asked {
+		return &backend.ProtocolError{Text: "it gives more tokens than were asked for"}
+	}
+	s.ready = append(s.ready, list...)
 	return err
 }
 
@@ -305,22 +323,6 @@ func (s *vllmSource) ended() ended { return s.how }
 func (s *vllmSource) answered() answered { return s.told }
 
 func (s *vllmSource) close() { s.events.close() }
-
-// maxSettled is how many events settle waits for.
-const maxSettled = 16
-
-// settle reads on to the event that says how much of the prompt was cached: the
-// last one, when few tokens are left.
-func (s *vllmSource) settle() {
-	for range maxSettled {
-		if s.err == nil {
-			s.err = s.read()
-		}
-		if s.err != nil {
-			return
-		}
-	}
-}
 
 // one sends a request for one token and returns it; a token that ends the
 // generation too.

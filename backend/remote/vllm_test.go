@@ -16,6 +16,7 @@ import (
 
 	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/backend/backendtest"
+	"github.com/unfray/unfray/heal"
 	"github.com/unfray/unfray/tokenizer"
 	"github.com/unfray/unfray/tokenizer/tokenizertest"
 	"github.com/unfray/unfray/vocab"
@@ -80,9 +81,13 @@ func TestOpenVLLM(t *testing.T) {
 			in := v.Inspection()
 			return err == nil && in.Mask == maskAllowed && in.MaskCap == 1024 && v.info.Capabilities.Replay && !v.info.Capabilities.Choose && len(in.Notes) == 2
 		}},
-		{"neither", func(f *fakeVLLM) { f.noLark, f.noList = true, true }, nil, func(v *VLLM, err error) bool {
+		{"neither", func(f *fakeVLLM) { f.noLark, f.noList, f.patterns = true, true, false }, nil, func(v *VLLM, err error) bool {
 			return err == nil && v.Inspection().Mask == "" && !v.info.Capabilities.Replay && !v.Inspection().IDsBack && !v.info.Capabilities.Logprobs
 		}},
+		{"patterns only", func(f *fakeVLLM) { f.noLark = true }, nil, func(v *VLLM, err error) bool {
+			return err == nil && v.Inspection().Mask == maskAllowed && slices.Equal(v.Inspection().Grammars, []string{"regex", "json_schema"})
+		}},
+		{"too many requests", func(f *fakeVLLM) { f.status = 429 }, nil, func(_ *VLLM, err error) bool { return errors.As(err, &upstream) && upstream.Status == 429 }},
 		{"all alternatives", func(f *fakeVLLM) { f.most = -1 }, nil, func(v *VLLM, err error) bool { return err == nil && v.Inspection().Logprobs == -1 }},
 		{"no alternatives", func(f *fakeVLLM) { f.most = 0 }, nil, func(v *VLLM, err error) bool {
 			return err == nil && !v.info.Capabilities.Logprobs && !v.info.Capabilities.Choose
@@ -126,10 +131,10 @@ func TestVLLMRequest(t *testing.T) {
 	}{
 		{"zero settings are all said", backend.Request{}, `{"temperature":0,"top_k":0,"top_p":1,"min_p":0,"repetition_penalty":1,"frequency_penalty":0,"presence_penalty":0,"max_tokens":61}`},
 		{"settings", backend.Request{MaxTokens: 4, Logprobs: true, TopLogprobs: 3, Sampling: backend.Sampling{Temperature: 0.5, TopK: 2, TopP: 0.9, MinP: 0.1, RepeatPenalty: 1.1, FrequencyPenalty: 1, PresencePenalty: -1, Seed: &seed, LogitBias: map[vocab.ID]float64{7: 1000, 8: math.Inf(-1)}}},
-			`{"temperature":0.5,"top_k":2,"top_p":0.9,"min_p":0.1,"repetition_penalty":1.1,"frequency_penalty":1,"presence_penalty":-1,"seed":4611686018427387906,"logit_bias":{"7":100,"8":-100},"max_tokens":4,"logprobs":3}`},
+			`{"temperature":0.5,"top_k":2,"top_p":0.9,"min_p":0.1,"repetition_penalty":1.1,"frequency_penalty":1,"presence_penalty":-1,"seed":5,"logit_bias":{"7":100,"8":-100},"max_tokens":4,"logprobs":3}`},
 		{"fields pass", backend.Request{MaxTokens: 4, Sampling: backend.Sampling{Temperature: 1, Seed: &seed}, Fields: fields(`{"temperature":0.25,"seed":3,"cache_salt":"s","priority":2,"unknown":{"b":[1]},"min_tokens":1,"response_format":{"type":"text"},
 			"prompt":"x","max_tokens":99,"stream":false,"n":2,"stop":["a"],"echo":true,"logprobs":5,"request_id":"r","model":"other","messages":[],"best_of":3,"suffix":null}`)},
-			`{"temperature":0.25,"seed":4611686018427387906,"cache_salt":"s","priority":2,"unknown":{"b":[1]},"min_tokens":1,"response_format":{"type":"text"},"max_tokens":4}`},
+			`{"temperature":0.25,"seed":5,"cache_salt":"s","priority":2,"unknown":{"b":[1]},"min_tokens":1,"response_format":{"type":"text"},"max_tokens":4}`},
 		{"an adapter's name passes", backend.Request{MaxTokens: 1, Fields: fields(`{"model":"lora"}`)}, `{"model":"lora","max_tokens":1}`},
 		{"a grammar of the client's own", backend.Request{MaxTokens: 1, Fields: fields(`{"structured_outputs":{"regex":"a"}}`)}, `{"max_tokens":1,"structured_outputs":{"regex":"a"}}`},
 		{"a grammar", backend.Request{MaxTokens: 1, Grammar: &backend.Grammar{Kind: backend.JSONSchema, Source: `{"b":1,"a":2}`}, Fields: fields(`{"response_format":{"type":"json_object"}}`)}, `{"max_tokens":1,"structured_outputs":{"json":{"b":1,"a":2}}}`},
@@ -370,7 +375,7 @@ func TestVLLMReplay(t *testing.T) {
 	f := newFakeVLLM(t)
 	v := f.mustOpen()
 	replay, id := oneByte(v.vocab)
-	f.tokens, f.finish = []vocab.ID{id, 9, 8}, "length"
+	f.tokens, f.finish, f.cached = []vocab.ID{id, 9, 8}, "length", 2
 	f.row[id] = -7.5
 	req := &backend.Request{Prompt: []vocab.ID{3, 4}, Replay: replay, MaxTokens: 2, Logprobs: true, TopLogprobs: 2, Steer: &uncounted{1}}
 	s, err := v.Generate(t.Context(), req)
@@ -392,7 +397,7 @@ func TestVLLMReplay(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	asked := f.asked()
-	if len(asked) != 2 || s.End().Requests != 2 || s.End().Reason != backend.FinishLength {
+	if len(asked) != 2 || s.End().Requests != 2 || s.End().Reason != backend.FinishLength || s.End().CachedTokens != 2 {
 		t.Fatalf("%d requests, %+v", len(asked), s.End())
 	}
 	longer, _ := v.vocab.Lookup([]byte("The"))
@@ -405,6 +410,65 @@ func TestVLLMReplay(t *testing.T) {
 	}
 	if raw := asked[1]; raw["stream"] != nil || !reflect.DeepEqual(raw["allowed_token_ids"], []any{float64(id)}) || raw["logprobs"] != 2.0 {
 		t.Errorf("asked for the true log-probability by %v", raw)
+	}
+}
+
+// What was cached is told after the last token that was asked for, which the
+// last one wanted may come before.
+func TestVLLMCachedTokens(t *testing.T) {
+	for uncounts := range 2 {
+		f := newFakeVLLM(t)
+		v := f.mustOpen()
+		replay, id := oneByte(v.vocab)
+		f.tokens, f.cached = []vocab.ID{id, 9, 8, 7, 6}, 2
+		ids, end, err := generate(t, v, &backend.Request{Prompt: []vocab.ID{3, 4}, Replay: replay, MaxTokens: 2, Steer: &uncounted{uncounts}})
+		if err != nil || end.CachedTokens != 2 || len(ids) != 2+uncounts {
+			t.Errorf("%v, %+v, %v", ids, end, err)
+		}
+	}
+	// One that goes on and on is left.
+	f := newFakeVLLM(t)
+	v := f.mustOpen()
+	replay, id := oneByte(v.vocab)
+	f.stream = func(w http.ResponseWriter, _ map[string]any) {
+		event := fmt.Sprintf(`data: {"choices":[{"index":0,"prompt_token_ids":[3],"token_ids":[%d]}]}`+"\n\n", id)
+		for {
+			if _, err := io.WriteString(w, event); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+		}
+	}
+	if ids, end, err := generate(t, v, &backend.Request{Prompt: []vocab.ID{3}, MaxTokens: 2, Replay: replay}); err != nil || len(ids) != 2 || end.Reason != backend.FinishLength {
+		t.Errorf("a server that does not stop: %v, %+v, %v", ids, end, err)
+	}
+}
+
+func TestVLLMLogprobs(t *testing.T) {
+	for _, tt := range []struct {
+		logprobs string
+		want     []backend.Token // nil: a protocol error
+	}{
+		{`{"tokens":["token_id:7"],"token_logprobs":[-0.5],"top_logprobs":[{"token_id:9":-2,"token_id:8":-0.25,"token_id:7":-0.5}]}`, []backend.Token{{ID: 7, Logprob: -0.5, Top: []backend.Logprob{{ID: 8, Logprob: -0.25}, {ID: 7, Logprob: -0.5}}}}},
+		{`{"tokens":["token_id:7"],"token_logprobs":[1e-7],"top_logprobs":[{"token_id:7":1e-7}]}`, []backend.Token{{ID: 7, Top: []backend.Logprob{{ID: 7}}}}},
+		{`null`, nil},
+		{`{"tokens":[],"token_logprobs":[],"top_logprobs":[]}`, nil},
+		{`{"tokens":["token_id:7"],"token_logprobs":[-1],"top_logprobs":null}`, nil},
+		{`{"tokens":["token_id:7"],"token_logprobs":[null],"top_logprobs":[{}]}`, nil},
+		{`{"tokens":["token_id:8"],"token_logprobs":[-1],"top_logprobs":[{}]}`, nil},
+		{`{"tokens":[" Paris"],"token_logprobs":[-1],"top_logprobs":[{}]}`, nil},
+		{`{"tokens":["token_id:7"],"token_logprobs":[-1],"top_logprobs":[{" Paris":-1}]}`, nil},
+		{`{"tokens":["token_id:7"],"token_logprobs":[-1],"top_logprobs":[{"token_id:70000":-1}]}`, nil},
+	} {
+		var c vllmChoice
+		if err := json.Unmarshal([]byte(`{"token_ids":[7],"logprobs":`+tt.logprobs+`}`), &c); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.tokens(toyVocab(), true, 2)
+		var protocol *backend.ProtocolError
+		if tt.want == nil && !errors.As(err, &protocol) || tt.want != nil && !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v, %v", tt.logprobs, got, err)
+		}
 	}
 }
 
@@ -524,6 +588,70 @@ func checkRow(t *testing.T, name string, truth []float64, r *partRow, matters []
 	}
 }
 
+// A choice from rows in part is the one from whole rows.
+func TestVLLMChoose(t *testing.T) {
+	f := newFakeVLLM(t)
+	f.vary, f.cached, f.tokens = true, 1, []vocab.ID{9}
+	f.most = 5
+	for i := range f.row {
+		f.row[i] = -float64((i*7919)%len(f.row)) / 40
+	}
+	f.normalize()
+	v := f.mustOpen()
+	prompts := []string{"The", "The quick", "The capital of Fr", "http", "The user", "The  ", "a {\"", "é\xe6", " Paris \xf0\x9f", "world\n", "function a", "The "}
+	for _, temperature := range []float64{0, 1} {
+		requests, rows := 0, 0
+		for seed, text := range prompts {
+			plan := heal.New(f.tok, f.tok.Encode([]vocab.ID{1}, []byte(text)), heal.Exact)
+			s := uint64(seed)
+			sampling := heal.Sampling{Temperature: temperature}
+			whole := plan.NewChoice(sampling, nil)
+			if whole == nil {
+				continue
+			}
+			want := chooseWhole(t, whole, f, plan, &backend.Sampling{Temperature: temperature, Seed: &s})
+			ids, end, err := generate(t, v, &backend.Request{
+				Prompt: slices.Concat(plan.Prompt, plan.Trunk), Keep: len(plan.Prompt), Choose: plan.NewChoice(sampling, nil),
+				Sampling: backend.Sampling{Temperature: temperature, Seed: &s}, MaxTokens: len(want),
+			})
+			if err != nil || !slices.Equal(ids, want) || end.CachedTokens != 1 {
+				t.Errorf("%q at %v: %v, %+v, %v; whole rows give %v", text, temperature, ids, end, err, want)
+			}
+			requests, rows = requests+end.Requests, rows+1
+		}
+		if rows < 8 {
+			t.Errorf("only %d prompts leave a choice", rows)
+		}
+		t.Logf("temperature %v: %d requests for %d choices", temperature, requests, rows)
+	}
+}
+
+// chooseWhole makes a choice from the rows that the fake has.
+func chooseWhole(t *testing.T, c *heal.Choice, f *fakeVLLM, plan *heal.Plan, s *backend.Sampling) []vocab.ID {
+	t.Helper()
+	give := func(path []vocab.ID) {
+		row := make([]float32, len(f.row))
+		for id, l := range f.after(slices.Concat(plan.Prompt, path)) {
+			row[id] = float32(l)
+		}
+		c.Row(path, row)
+	}
+	for n := range plan.Trunk {
+		give(plan.Trunk[:n])
+	}
+	rng := chooseDraw(s, 0)
+	for {
+		path, done, err := c.Next(rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done {
+			return path
+		}
+		give(path)
+	}
+}
+
 // A server may lack values that were asked for.
 func TestVLLMRowsThatLack(t *testing.T) {
 	f := newFakeVLLM(t)
@@ -539,9 +667,17 @@ func TestVLLMRowsThatLack(t *testing.T) {
 func TestVLLMTokenizeChat(t *testing.T) {
 	f := newFakeVLLM(t)
 	v := f.mustOpen()
-	ids, err := v.TokenizeChat(t.Context(), []byte(`{"model":"toy","messages":[{"role":"user","content":"The quick"}],"stream":true,"temperature":1}`))
+	ids, err := v.TokenizeChat(t.Context(), []byte(`{"model":"lora","messages":[{"role":"user","content":"The quick"}],"stream":true,"temperature":1,
+		"tools":[{"a":1}],"chat_template":"x","chat_template_kwargs":{"b":2},"add_generation_prompt":false,"continue_final_message":true}`))
 	if want := f.tok.Encode(nil, []byte("The quick")); err != nil || !slices.Equal(ids, want) {
 		t.Errorf("%v, %v; want %v", ids, err, want)
+	}
+	want := map[string]any{
+		"model": "lora", "messages": []any{map[string]any{"role": "user", "content": "The quick"}}, "tools": []any{map[string]any{"a": 1.0}},
+		"chat_template": "x", "chat_template_kwargs": map[string]any{"b": 2.0}, "add_generation_prompt": false, "continue_final_message": true,
+	}
+	if !reflect.DeepEqual(f.chat, want) {
+		t.Errorf("asked with %v, want %v", f.chat, want)
 	}
 	var unsupported *backend.UnsupportedError
 	for _, body := range []string{`{"messages":[],"documents":[{}]}`, `{"messages":[],"reasoning_effort":"low"}`, `{"messages":[],"tools":[{}],"tool_choice":"none"}`} {

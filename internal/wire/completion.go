@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"maps"
 	"math"
 	"strconv"
@@ -118,6 +119,7 @@ type CompletionRequest struct {
 	Echo     bool
 	BestOf   *int
 	Suffix   *string
+	Endless  bool // max_tokens is null, which is no limit to some servers
 
 	// Ignored lists the paths of fields that this package does not know.
 	Ignored []string
@@ -147,8 +149,21 @@ func DecodeCompletion(b []byte) (*CompletionRequest, error) {
 	if err := r.read(f, &req.Ignored); err != nil {
 		return nil, err
 	}
-	return req, nil
+	if !bytes.Contains(f.raw, []byte("null")) {
+		return req, nil
+	}
+	return req, f.members(func(m *field) error {
+		req.Endless = req.Endless || m.name == "max_tokens" && m.isNull()
+		return nil
+	})
 }
+
+// maxPrompts is how many prompts a request may have. Each costs many times the
+// bytes by which it is written.
+const (
+	maxPrompts     = 1 << 14
+	tooManyPrompts = "has too many prompts: give at most 16384"
+)
 
 // prompts reads the four shapes of a prompt: text, texts, IDs, lists of IDs.
 func prompts(f *field) ([]Prompt, error) {
@@ -174,6 +189,9 @@ func prompts(f *field) ([]Prompt, error) {
 	first := space(f.raw[1:])[0]
 	var out []Prompt
 	err := f.each(func(e *field) error {
+		if len(out) == maxPrompts {
+			return f.fail(tooManyPrompts)
+		}
 		var p Prompt
 		var err error
 		if first == '"' {

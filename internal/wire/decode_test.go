@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -269,4 +270,40 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What takes many times its own bytes is bounded.
+func TestDecodeBounds(t *testing.T) {
+	list := func(of string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(of+",", n), ",") + "]"
+	}
+	var members strings.Builder
+	for i := range maxMembers {
+		fmt.Fprintf(&members, `"%d":0,`, i)
+	}
+	completion := func(b []byte) error { _, err := DecodeCompletion(b); return err }
+	native := func(b []byte) error { _, err := DecodeNative(b); return err }
+	for _, tc := range []struct {
+		decode func([]byte) error
+		body   string
+		ok     bool
+	}{
+		{completion, `{"prompt":` + list(`"a"`, maxPrompts) + `}`, true},
+		{completion, `{"prompt":` + list(`"a"`, maxPrompts+1) + `}`, false},
+		{completion, `{"prompt":` + list(`[1]`, maxPrompts+1) + `}`, false},
+		{completion, `{"prompt":` + list(`1`, 10*maxPrompts) + `}`, true},
+		{native, `{"prompt":` + list(`"a"`, maxPrompts) + `}`, true},
+		{native, `{"prompt":` + list(`"a"`, maxPrompts+1) + `}`, false},
+		{native, `{"prompt":` + list(`[1]`, maxPrompts+1) + `}`, false},
+		{native, `{"prompt":` + list(`1,"a"`, maxParts/2) + `}`, true},
+		{native, `{"prompt":` + list(`1,"a"`, maxParts/2+1) + `}`, false},
+		{native, `{"prompt":` + list(list(`1,""`, maxParts/4), 3) + `}`, false},
+		{native, `{"prompt":` + list(`1`, 10*maxPrompts) + `}`, true},
+		{completion, `{"logit_bias":{` + strings.TrimSuffix(members.String(), ",") + `}}`, true},
+		{completion, `{` + members.String() + `"x":0}`, false},
+	} {
+		if err := tc.decode([]byte(tc.body)); (err == nil) != tc.ok {
+			t.Errorf("%.40s… of %d bytes: %v", tc.body, len(tc.body), err)
+		}
+	}
 }

@@ -138,6 +138,10 @@ func (f *field) each(do func(*field) error) error {
 	return nil
 }
 
+// maxMembers is how many members an object may have: logit_bias lists up to all
+// tokens of a vocabulary. Each costs many times the bytes by which it is written.
+const maxMembers = 1 << 18
+
 // members calls do for the members of an object. A key given twice is an error:
 // which one counts depends on the reader.
 func (f *field) members(do func(*field) error) error {
@@ -156,8 +160,11 @@ func (f *field) members(do func(*field) error) error {
 		rest = space(space(rest[n:])[1:])
 		n = valueLen(rest)
 		m := &field{up: f, name: name, index: -1, raw: rest[:n]}
-		if seen[name] {
+		switch {
+		case seen[name]:
 			return m.fail("is given twice")
+		case len(seen) == maxMembers:
+			return f.fail("has too many members: give at most 262144")
 		}
 		seen[name] = true
 		if err := do(m); err != nil {

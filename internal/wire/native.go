@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // NativeRequest is the body of POST /completion, llama.cpp's own.
 type NativeRequest struct {
@@ -65,7 +68,7 @@ func (s *Sampling) native(r reader, endless *bool) {
 // an array of prompts: one of texts alone is several prompts.
 func nativePrompts(f *field) ([]NativePrompt, error) {
 	if f.raw[0] != '[' {
-		p, err := nativePrompt(f)
+		p, err := nativePrompt(f, new(int))
 		return []NativePrompt{p}, err
 	}
 	texts, numbers, arrays := 0, 0, 0
@@ -83,21 +86,30 @@ func nativePrompts(f *field) ([]NativePrompt, error) {
 	if texts+numbers+arrays == 0 {
 		return nil, f.fail("is an empty array: give at least one prompt")
 	}
+	parts := 0
 	if numbers > 0 && arrays == 0 {
-		p, err := nativePrompt(f)
+		p, err := nativePrompt(f, &parts)
 		return []NativePrompt{p}, err
+	}
+	if texts+numbers+arrays > maxPrompts {
+		return nil, f.fail(tooManyPrompts)
 	}
 	var out []NativePrompt
 	err := f.each(func(e *field) error {
-		p, err := nativePrompt(e)
+		p, err := nativePrompt(e, &parts)
 		out = append(out, p)
 		return err
 	})
 	return out, err
 }
 
-// nativePrompt reads a text or an array of texts and IDs.
-func nativePrompt(f *field) (NativePrompt, error) {
+// maxParts is how many texts and runs of IDs the prompts of a request may have
+// together.
+const maxParts = maxPrompts
+
+// nativePrompt reads a text or an array of texts and IDs, and adds the number of
+// its parts to parts.
+func nativePrompt(f *field, parts *int) (NativePrompt, error) {
 	switch f.raw[0] {
 	case '"':
 		s, err := f.string()
@@ -108,13 +120,21 @@ func nativePrompt(f *field) (NativePrompt, error) {
 	}
 	var p NativePrompt
 	err := f.each(func(e *field) error {
+		last := len(p) - 1
+		joins := e.raw[0] != '"' && last >= 0 && p[last].IDs != nil
+		if !joins {
+			*parts++
+		}
+		if *parts > maxParts {
+			return f.fail(fmt.Sprintf("has more than %d texts and runs of token IDs", maxParts))
+		}
 		if e.raw[0] == '"' {
 			s, err := e.string()
 			p = append(p, Prompt{Text: s})
 			return err
 		}
 		id, err := tokenID(e)
-		if last := len(p) - 1; last >= 0 && p[last].IDs != nil {
+		if joins {
 			p[last].IDs = append(p[last].IDs, id)
 		} else {
 			p = append(p, Prompt{IDs: []int32{id}})
@@ -140,6 +160,7 @@ type NativeToken struct {
 type TokenizeRequest struct {
 	Model        string
 	Content      string
+	HasContent   bool // tells an empty text from none
 	AddSpecial   bool // put the model's start token before the text
 	ParseSpecial bool // true if left out
 	WithPieces   bool
@@ -154,8 +175,12 @@ func DecodeTokenize(b []byte) (*TokenizeRequest, error) {
 	}
 	req, ignored := &TokenizeRequest{ParseSpecial: true}, []string{}
 	return req, reader{
-		"model":         into(&req.Model, (*field).string),
-		"content":       into(&req.Content, (*field).string),
+		"model": into(&req.Model, (*field).string),
+		"content": func(f *field) (err error) {
+			req.HasContent = true
+			req.Content, err = f.string()
+			return err
+		},
 		"add_special":   into(&req.AddSpecial, (*field).bool),
 		"parse_special": into(&req.ParseSpecial, (*field).bool),
 		"with_pieces":   into(&req.WithPieces, (*field).bool),

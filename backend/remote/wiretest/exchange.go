@@ -22,8 +22,8 @@ type Exchange struct {
 	Note     string   `json:"note,omitempty"`
 }
 
-// Request is what the client sent. Strings of its body longer than 2 KiB are
-// replaced by their length and SHA-256.
+// Request is what the client sent. Strings of its body longer than 2 KiB and
+// lists of more than 256 values are replaced by their length and SHA-256.
 type Request struct {
 	Method  string            `json:"method"`
 	Path    string            `json:"path"` // with its query
@@ -35,8 +35,9 @@ type Request struct {
 type Response struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
-	// Body is a JSON value, {"__raw__": …} for other text, or the events of a
-	// stream as strings, the line break at the end of each included.
+	// Body is a JSON value without the white space between its parts, {"__raw__": …}
+	// for other text, or the events of a stream as strings, the line breaks at the
+	// end of each included.
 	Body json.RawMessage `json:"body"`
 }
 
@@ -45,8 +46,11 @@ type Response struct {
 const closedByClient = "closed by the client"
 
 // maxLiteral is how long a string of a request may be and stand in a recording
-// as it is, in bytes.
-const maxLiteral = 2 << 10
+// as it is, in bytes, and maxList how many values a list may have.
+const (
+	maxLiteral = 2 << 10
+	maxList    = 256
+)
 
 // varying are headers, of requests and answers, that say nothing of what is
 // asked or answered.
@@ -58,7 +62,8 @@ var varying = map[string]bool{
 func keptHeaders(h http.Header) map[string]string {
 	kept := map[string]string{}
 	for name, values := range h {
-		if name = strings.ToLower(name); !varying[name] {
+		// A name without a value speaks to the transport and is not sent.
+		if name = strings.ToLower(name); !varying[name] && len(values) > 0 {
 			kept[name] = strings.Join(values, ", ")
 		}
 	}
@@ -89,7 +94,7 @@ func decode(data []byte) (v any, err error) {
 	return v, err
 }
 
-// abridge replaces long strings.
+// abridge replaces long strings and lists.
 func abridge(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -97,6 +102,10 @@ func abridge(v any) any {
 			return fmt.Sprintf("__%d bytes, sha256 %x__", len(v), sha256.Sum256([]byte(v)))
 		}
 	case []any:
+		if len(v) > maxList {
+			text, _ := json.Marshal(v) // it was read from JSON
+			return fmt.Sprintf("__%d values, sha256 %x__", len(v), sha256.Sum256(text))
+		}
 		for i := range v {
 			v[i] = abridge(v[i])
 		}
@@ -116,10 +125,9 @@ func newBody(contentType string, data []byte) (json.RawMessage, error) {
 	if strings.HasPrefix(contentType, "text/event-stream") {
 		return marshal(events(data))
 	}
-	if v, err := decode(data); err == nil {
-		if _, list := v.([]any); !list { // a list would read as a stream
-			return marshal(v)
-		}
+	// A list would read as a stream.
+	if json.Valid(data) && bytes.TrimSpace(data)[0] != '[' {
+		return marshal(json.RawMessage(data))
 	}
 	return marshal(map[string]string{"__raw__": string(data)})
 }

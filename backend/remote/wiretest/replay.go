@@ -15,7 +15,7 @@ import (
 )
 
 // leaveTime bounds how long a replay waits for a client to leave.
-const leaveTime = 30 * time.Second
+const leaveTime = 10 * time.Second
 
 // Replayer plays a recorded server.
 type Replayer struct {
@@ -79,9 +79,13 @@ func (r *Replayer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			w.Header().Set(name, value)
 		}
 		w.WriteHeader(e.Response.Status)
+		flush := http.NewResponseController(w).Flush
+		if e.Note == closedByClient {
+			flush() // the client may wait for no more than this
+		}
 		for _, c := range chunks {
 			w.Write(c)
-			http.NewResponseController(w).Flush()
+			flush()
 		}
 	}
 	if e.Note == closedByClient {
