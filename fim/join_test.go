@@ -108,7 +108,7 @@ func reference(prefix, suffix, text string) string {
 		}
 		return text[:at-j.empty([]byte(text[:at]))]
 	}
-	for at := range text {
+	for at := range len(text) {
 		if n := len(text) - at; n >= j.least && strings.HasPrefix(pattern, text[at:]) && begins(at, n == len(pattern) && j.strong) {
 			return text[:at-j.empty([]byte(text[:at]))]
 		}

@@ -29,7 +29,8 @@ const (
 
 // addedToken is a token that is recognized as it stands in the text, before
 // anything else is done to it. The flags are Hugging Face's and of effect in
-// order leftmostLongest only.
+// order leftmostLongest only. The text of a token that has one is UTF-8, as all
+// of a JSON file is: it begins and ends with a whole character.
 type addedToken struct {
 	text []byte
 	id   vocab.ID

@@ -195,15 +195,26 @@ func (f *fragment) add(g fragment) {
 	f.single = nil
 }
 
-// or makes an alternative of less priority.
-func (f fragment) or(g fragment) fragment {
-	head := one(instruction{op: opSplit, other: len(f.code) + 2})
-	skip := one(instruction{op: opNext})
-	skip.code[0].next = len(g.code) + 1
-	head.add(f)
-	head.add(skip)
-	head.add(g)
-	return head
+// either makes a choice between fragments, those that come first with priority.
+func either(all []fragment) fragment {
+	if len(all) == 1 {
+		return all[0]
+	}
+	rest := 0
+	for _, f := range all {
+		rest += len(f.code) + 2
+	}
+	var out fragment
+	for _, f := range all[:len(all)-1] {
+		rest -= len(f.code) + 2
+		out.add(one(instruction{op: opSplit, other: len(f.code) + 2}))
+		out.add(f)
+		skip := one(instruction{op: opNext})
+		skip.code[0].next = rest - 1 // the last one has neither split nor skip
+		out.add(skip)
+	}
+	out.add(all[len(all)-1])
+	return out
 }
 
 func (p *parser) alternatives() (fragment, error) {
@@ -224,11 +235,7 @@ func (p *parser) alternatives() (fragment, error) {
 		}
 	}
 	p.fold = fold
-	f := all[len(all)-1]
-	for i := len(all) - 2; i >= 0; i-- {
-		f = all[i].or(f)
-	}
-	return f, nil
+	return either(all), nil
 }
 
 func (p *parser) sequence() (fragment, error) {
@@ -251,10 +258,16 @@ func (p *parser) sequence() (fragment, error) {
 // repeated parses an atom and its quantifiers.
 func (p *parser) repeated() (fragment, error) {
 	f, err := p.atom()
-	for err == nil && p.more() {
+	for n := 0; err == nil && p.more(); n++ {
 		least, most, ok := p.quantifier()
 		if !ok {
 			break
+		}
+		if n > 0 {
+			p.size += len(f.code) // all that those before made is copied
+		}
+		if p.size > 4*maxProgram {
+			return f, p.errorf("too many repetitions")
 		}
 		braces := p.text[p.at-1] == '}'
 		switch {
@@ -347,14 +360,14 @@ func (p *parser) possessive(f fragment, least, most int) (fragment, error) {
 		g.add(stop)
 		return g, err
 	}
-	g, err := p.repeat(f, most, most, false)
-	for k := most - 1; k >= least && err == nil; k-- {
-		var h fragment
-		h, err = p.repeat(f, k, k, false)
-		h.add(stop)
-		g = g.or(h)
+	g, err := p.repeat(f, least, most, false)
+	if err != nil || most == least {
+		return g, err
 	}
-	return g, err
+	// The run has all that it may: nothing is to be asked of what follows.
+	g.code[len(g.code)-1].next++
+	g.add(stop)
+	return g, nil
 }
 
 func (p *parser) char(s charset) fragment {
@@ -433,8 +446,8 @@ func (p *parser) group() (fragment, error) {
 	if !look {
 		return f, nil
 	}
-	for _, in := range f.code {
-		if in.next < 0 || in.op == opNext && in.next <= 0 {
+	for i, in := range f.code {
+		if in.next <= i {
 			return f, p.errorf("look-ahead of any length")
 		}
 	}
