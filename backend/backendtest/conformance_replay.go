@@ -126,7 +126,7 @@ func (w *replayWatcher) Mask() vocab.Mask { return nil }
 
 func (w *replayWatcher) Accept(id vocab.ID) backend.Verdict {
 	w.accepted = append(w.accepted, id)
-	done := len(w.c.text(w.accepted)) - len(w.c.Vocab.Bytes(id)) >= len(w.pending)
+	done := len(w.c.text(w.accepted))-len(w.c.Vocab.Bytes(id)) >= len(w.pending)
 	if !done {
 		w.replayed++
 	}
