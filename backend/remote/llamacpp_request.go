@@ -184,7 +184,7 @@ func (e *llamaEngine) body(c *call) map[string]json.RawMessage {
 		}
 		b["seed"] = number(int(seed))
 	}
-	if _, given := b["id_slot"]; !given && c.slot >= 0 && e.s.client.base != nil {
+	if _, given := b["id_slot"]; !given && c.slot >= 0 && (e.s.client.base != nil || e.s.options.OneServer) {
 		// The rest of a generation goes where its beginning is cached. Only behind
 		// one address is a slot's number the same slot again.
 		b["id_slot"] = number(c.slot)

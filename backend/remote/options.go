@@ -19,6 +19,10 @@ type Options struct {
 	Transport http.RoundTripper
 	Base      *url.URL // scheme, host and the path before all others
 
+	// OneServer says that Transport has one server to send to, so that what one
+	// answer says of it, such as a slot, holds for the next request.
+	OneServer bool
+
 	// Key is sent as a bearer token. It is in no error.
 	Key string
 	// Model names one of the server's models; "": its only one.
