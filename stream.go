@@ -93,7 +93,8 @@ func (s *Stream) Next() (Chunk, error) {
 		if errors.Is(s.err, io.EOF) {
 			end = len(s.a.text)
 		}
-		if end > s.sent {
+		// All of a token's text may be out before a stop string takes its rest off.
+		if end > s.sent || s.a.stopped && s.shown < len(s.tokens) {
 			return s.cut(end), nil
 		}
 	}

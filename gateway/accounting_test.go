@@ -88,3 +88,69 @@ func TestAccountingIsTheSame(t *testing.T) {
 		}
 	}
 }
+
+// onServer makes a gateway to a model that "a server" runs of a rig.
+func onServer(t *testing.T, r *rig, change func(*gateway.Model)) {
+	t.Helper()
+	m, err := unfray.NewModel(&serverToy{Toy: r.toy}, r.tok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := gateway.Model{Name: "toy", Model: m, Upstream: &gateway.Upstream{Transport: &recorder{}}, Native: true}
+	if change != nil {
+		change(&served)
+	}
+	if r.gateway, err = gateway.New(gateway.Config{Models: []gateway.Model{served}, Log: newLog(r.log)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Likewise for other shapes of prompts, clean ones where somebody asks, and those
+// to be filled in.
+func TestAccountingIsTheSameForShapes(t *testing.T) {
+	scripts := []string{"The capital of France is Paris.\n\nIt is a city."}
+	local, far := newRig(t, rigOptions{scripts: scripts}), newRig(t, rigOptions{scripts: scripts})
+	onServer(t, far, nil)
+	ids := func(s string) string {
+		b, _ := json.Marshal(local.tok.Encode(nil, []byte(s)))
+		return string(b)
+	}
+	fills, farFills := fillRig(t), fillRig(t)
+	onServer(t, farFills, nil)
+	const (
+		stable = `"temperature":0,"unfray":{"heal":"stable"}`
+		typed  = `"<|fim_prefix|>x = hel<|fim_suffix|>` + "\\nprint(x) # what was greeted\\nend of the file\\n" + `<|fim_middle|>"`
+		infill = `"input_prefix":"x = ","prompt":"hel","input_suffix":"` + "\\nprint(x) # what was greeted\\nend of the file\\n" + `"`
+	)
+	for _, tc := range []struct {
+		here, there *rig
+		path, body  string
+		want        string // in both answers
+	}{
+		{local, far, "/v1/completions", `"max_tokens":3,"prompt":["The capital of France is Pa","The capital","The capital of France is P"]`, `"index":2`},
+		{local, far, "/v1/completions", `"max_tokens":3,"echo":true,"prompt":` + ids("The capital of France is Pa"), "The capital of France is Paris"},
+		{local, far, "/v1/completions", `"max_tokens":3,"logprobs":2,"prompt":[` + ids("The capital of France is Pa") + `,` + ids("The capital") + `]`, `"text_offset"`},
+		{local, far, "/v1/completions", `"max_tokens":3,"prompt":"The capital of France is Paris.\n\n"`, `"tokens_removed"`},
+		{local, far, "/completion", `"n_predict":0,"prompt":"The capital of France is Pa"`, `"tokens_predicted":0`},
+		{local, far, "/completion", `"n_predict":3,"prompt":[` + strings.Trim(ids("The capital of France is "), "[]") + `,"Pa"]`, `"content":"ris`},
+		{fills, farFills, "/v1/completions", `"max_tokens":50,"prompt":` + typed, `"text":"lo world(1, 2)`},
+		{fills, farFills, "/v1/completions", `"max_tokens":50,"prompt":"x = hel","suffix":"\nprint(x) # what was greeted\nend of the file\n"`, `"text":"lo world(1, 2)"`},
+		{fills, farFills, "/infill", `"n_predict":200,` + infill, `"content":"lo world(1, 2)"`},
+		{fills, farFills, "/infill", `"n_predict":0,` + infill, `"content":""`},
+	} {
+		for _, stream := range []string{"", `,"stream":true`} {
+			if stream != "" && strings.Contains(tc.body, `"prompt":[`) && tc.path != "/completion" {
+				continue // the order of the choices' chunks is free
+			}
+			request := fmt.Sprintf("{%s,%s%s}", stable, tc.body, stream)
+			a, b := tc.here.send("POST", tc.path, request), tc.there.send("POST", tc.path, request)
+			if a.status != 200 || b.status != 200 || stream == "" && !strings.Contains(string(b.body), tc.want) {
+				t.Errorf("%s: %d %s, %d %s", request, a.status, a.body, b.status, b.body)
+				continue
+			}
+			if x, y := normalized(t, a), normalized(t, b); !reflect.DeepEqual(x, y) {
+				t.Errorf("%s:\nhere     %v\non a server %v", request, x, y)
+			}
+		}
+	}
+}

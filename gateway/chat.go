@@ -21,10 +21,13 @@ func (g *Gateway) chatCompletions(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	if g.passesUnread(x, body) {
+		return g.passUnread(x, body)
+	}
 	q := &request{body: body}
 	req, err := wire.DecodeChat(body)
 	if q.err = err; err == nil {
-		q.model = req.Model
+		q.model, q.unread = req.Model, req.Ignored
 		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
 			return g.chatJob(x, m, req, body, fields)
 		}
@@ -37,7 +40,9 @@ func (g *Gateway) chatJob(x *exchange, m *model, req *wire.ChatRequest, body []b
 	if m.Upstream != nil && !m.continues(req) {
 		return nil, errNotHealed
 	}
-	m.showIgnored(x, req.Ignored)
+	if fields == nil {
+		showIgnored(x, req.Ignored)
+	}
 	if m.templateErr != nil {
 		return nil, badRequest("model", "the model %s cannot chat: %s; use /v1/completions", m.Name, m.templateErr)
 	}
@@ -60,12 +65,16 @@ func (g *Gateway) chatJob(x *exchange, m *model, req *wire.ChatRequest, body []b
 	j := &job{
 		id: "chatcmpl-" + rand.Text(), created: time.Now(), model: m, n: n,
 		stream: req.Stream, includeUsage: req.IncludeUsage && req.Stream,
-		d: &chatDialect{vocab: m.Model.Model.Tokenizer().Vocab()},
 	}
+	d := &chatDialect{vocab: m.Model.Model.Tokenizer().Vocab()}
+	if m.Upstream != nil && m.Native {
+		d.begun = req.Messages[len(req.Messages)-1].Content
+	}
+	j.d = d
 	// A template ends where the models it was written for learned to begin:
 	// that boundary is theirs. Only a message to continue has a frayed end.
 	fallback := heal.Off
-	if req.ContinueFinalMessage {
+	if req.ContinueFinalMessage && req.Messages[len(req.Messages)-1].Content != "" {
 		fallback = m.Heal
 	}
 	if r.Heal, j.healAsked, err = m.healMode(x, &req.Unfray, fallback); err != nil {
@@ -135,7 +144,12 @@ func chatUnsupported(req *wire.ChatRequest) error {
 }
 
 // chatDialect writes the answers of /v1/chat/completions.
-type chatDialect struct{ vocab *vocab.Vocab }
+type chatDialect struct {
+	vocab *vocab.Vocab
+	// begun is the message that is continued, where the server's own answers
+	// repeat it: llama.cpp's do, except in a stream.
+	begun string
+}
 
 func (d *chatDialect) frame(j *job, choices ...wire.ChatChoice) *wire.ChatCompletion {
 	c := &wire.ChatCompletion{
@@ -166,7 +180,7 @@ func (d *chatDialect) whole(j *job, results []*unfray.Result) any {
 			Index: i, Message: &wire.ChatMessage{Role: "assistant"},
 			FinishReason: finishReason(r), Logprobs: d.logprobs(j, i, r.Tokens), Unfray: j.reportChoice(r),
 		}
-		choice.Message.Content, choice.Bytes = validText(r.Text)
+		choice.Message.Content, choice.Bytes = validText(append([]byte(d.begun), r.Text...))
 		c.Choices = append(c.Choices, choice)
 	}
 	c.Usage = &wire.UsageField{Value: j.totalUsage(results)}

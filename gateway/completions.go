@@ -19,10 +19,13 @@ func (g *Gateway) completions(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	if g.passesUnread(x, body) {
+		return g.passUnread(x, body)
+	}
 	q := &request{body: body}
 	req, err := wire.DecodeCompletion(body)
 	if q.err = err; err == nil {
-		q.model = req.Model
+		q.model, q.unread = req.Model, req.Ignored
 		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
 			return g.completionJob(x, m, req, fields)
 		}
@@ -32,7 +35,9 @@ func (g *Gateway) completions(x *exchange) error {
 
 // completionJob checks a request for completions.
 func (g *Gateway) completionJob(x *exchange, m *model, req *wire.CompletionRequest, fields map[string]json.RawMessage) (*job, error) {
-	m.showIgnored(x, req.Ignored)
+	if fields == nil {
+		showIgnored(x, req.Ignored)
+	}
 	n := or(req.N, 1)
 	switch {
 	case req.BestOf != nil && *req.BestOf != n:
@@ -49,6 +54,9 @@ func (g *Gateway) completionJob(x *exchange, m *model, req *wire.CompletionReque
 	}
 	r.Fields = fields
 	r.MaxTokens = or(req.MaxTokens, m.defaultMaxTokens())
+	if req.Endless && m.Upstream != nil && !m.Native {
+		r.MaxTokens = 0 // to vLLM null is not the same as nothing
+	}
 	r.Logprobs, r.TopLogprobs = req.Logprobs != nil, or(req.Logprobs, 0)
 	if suffix := or(req.Suffix, ""); suffix != "" {
 		r.Fill = &unfray.Fill{Suffix: []byte(suffix)}

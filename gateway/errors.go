@@ -106,6 +106,11 @@ func publicError(err error, promptParam string) *apiError {
 		return &apiError{status: http.StatusBadRequest, kind: kindInvalid, param: param, message: param + ": " + request.Text, cause: err}
 	case errors.As(err, &unsupported):
 		return badRequest(unsupported.Param, "%s: %s", unsupported.Param, unsupported.Text)
+	case errors.As(err, &answer) && answer.Status < 400: // none that tells of a failure
+		return &apiError{
+			status: http.StatusBadGateway, kind: "server_error", code: "upstream_failed", cause: err,
+			message: fmt.Sprintf("the model's server answered with status %d, which is none for this request; check its address", answer.Status),
+		}
 	case errors.As(err, &answer):
 		return &apiError{
 			status: answer.Status, kind: "upstream_error", cause: err, upstream: answer,

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/backend/remote"
 	"github.com/unfray/unfray/gateway"
 	"github.com/unfray/unfray/internal/upstream"
@@ -31,7 +32,7 @@ import (
 	"github.com/unfray/unfray/vocab"
 )
 
-var faultRequests = flag.Int("faults", 0, "requests of TestFaults; 0: few")
+var faultRequests = flag.Int("faults", 0, "requests of TestFaults to each server; 0: few")
 
 // fault is what a server does in place of an answer.
 type fault int
@@ -52,17 +53,18 @@ const (
 	strangeToken
 	noEnd
 	constraintIgnored
+	detail
 	faults
 )
 
 func (f fault) String() string {
 	return [...]string{"none", "refuse", "hang before headers", "hang after headers", "die midway", "garbage", "half an event",
-		"10 MB line", "wrong type", "429", "500 with HTML", "error frame", "strange token", "no end", "constraint ignored"}[f]
+		"10 MB line", "wrong type", "429", "500 with HTML", "error frame", "strange token", "no end", "constraint ignored", "an error as a detail"}[f]
 }
 
-// faultyLlama speaks enough of llama.cpp's API to be healed by, knows one text by
-// heart, and goes wrong in every way.
-type faultyLlama struct {
+// faultyServer is what servers that go wrong have in common: a model that knows one text
+// by heart, and the faults.
+type faultyServer struct {
 	tok    *tokenizer.Tokenizer
 	script []vocab.ID
 	sound  atomic.Bool // no faults
@@ -74,7 +76,31 @@ type faultyLlama struct {
 
 const faultScript = "The capital of France is Paris, and the capital of Italy is Rome. So it goes on for a while."
 
-func (f *faultyLlama) draw() fault {
+// faultBackend is what the backends have in common.
+type faultBackend interface {
+	backend.Backend
+	backend.ChatTokenizer
+	TokenizerError() error
+}
+
+// faultServers are the servers that are healed, and the backend of each.
+var faultServers = []struct {
+	name   string
+	native bool
+	serve  func(*faultyServer) http.Handler
+	open   func(context.Context, remote.Options) (faultBackend, error)
+}{
+	{
+		"llamacpp", true, func(f *faultyServer) http.Handler { return &faultyLlama{f} },
+		func(ctx context.Context, o remote.Options) (faultBackend, error) { return remote.OpenLlamaCpp(ctx, o) },
+	},
+	{
+		"vllm", false, func(f *faultyServer) http.Handler { return &faultyVLLM{f} },
+		func(ctx context.Context, o remote.Options) (faultBackend, error) { return remote.OpenVLLM(ctx, o) },
+	},
+}
+
+func (f *faultyServer) draw() fault {
 	if f.sound.Load() {
 		return none
 	}
@@ -88,162 +114,16 @@ func (f *faultyLlama) draw() fault {
 	return d
 }
 
-func (f *faultyLlama) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var body map[string]json.RawMessage
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	_ = json.Unmarshal(data, &body) // what is no object has no fields
-	w.Header().Set("Content-Type", "application/json")
-	switch r.URL.Path {
-	case "/health":
-		fmt.Fprint(w, `{"status":"ok"}`)
-	case "/v1/models":
-		fmt.Fprintf(w, `{"data":[{"id":"toy","meta":{"n_vocab":%d,"n_ctx_train":4096}}]}`, f.tok.Vocab().Len())
-	case "/props":
-		fmt.Fprint(w, `{"total_slots":4,"build_info":"toy","default_generation_settings":{"n_ctx":4096,"params":{"temperature":0.8,"top_k":40,"top_p":0.95,"min_p":0.05,"repeat_penalty":1,"n_predict":-1}}}`)
-	case "/tokenize":
-		f.tokenize(w, body)
-	case "/infill":
-		http.Error(w, `{"error":{"message":"no"}}`, http.StatusNotImplemented)
-	case "/completion":
-		f.complete(w, r, body, data)
-	default:
-		f.plain(w, r, data)
-	}
-}
-
-func (f *faultyLlama) tokenize(w http.ResponseWriter, body map[string]json.RawMessage) {
-	var in struct {
-		Content              string
-		AddSpecial, ParseAll bool
-	}
-	json.Unmarshal(body["content"], &in.Content)
-	json.Unmarshal(body["parse_special"], &in.ParseAll)
-	json.Unmarshal(body["add_special"], &in.AddSpecial)
-	ids := []vocab.ID{}
-	if sp := f.tok.Vocab().Specials(); in.AddSpecial && sp.AddBOS && sp.BOS != vocab.None {
-		ids = append(ids, sp.BOS)
-	}
-	if in.ParseAll {
-		ids = f.tok.EncodeSpecial(ids, []byte(in.Content))
-	} else {
-		ids = f.tok.Encode(ids, []byte(in.Content))
-	}
-	json.NewEncoder(w).Encode(map[string]any{"tokens": ids})
-}
-
 // likeliest is the token after ids by the model.
-func (f *faultyLlama) likeliest(ids []vocab.ID) vocab.ID {
+func (f *faultyServer) likeliest(ids []vocab.ID) vocab.ID {
 	if len(ids) < len(f.script) && slices.Equal(ids, f.script[:len(ids)]) {
 		return f.script[len(ids)]
 	}
 	return f.tok.Vocab().Specials().EOS
 }
 
-// forced is the token that a bias or a probe's grammar demands, if they do.
-func (f *faultyLlama) forced(ids []vocab.ID, body map[string]json.RawMessage) (vocab.ID, bool) {
-	var pairs [][2]json.Number
-	if json.Unmarshal(body["logit_bias"], &pairs) == nil && len(pairs) == 1 {
-		n, err := pairs[0][0].Int64()
-		return vocab.ID(n), err == nil
-	}
-	var grammar string
-	var id vocab.ID
-	json.Unmarshal(body["grammar"], &grammar)
-	n, _ := fmt.Sscanf(grammar, "root ::= <[%d]> tail", &id)
-	return id, n == 1 && len(ids) == 1
-}
-
-func (f *faultyLlama) complete(w http.ResponseWriter, r *http.Request, body map[string]json.RawMessage, raw []byte) {
-	var ids []vocab.ID
-	if json.Unmarshal(body["prompt"], &ids) != nil {
-		f.plain(w, r, raw)
-		return
-	}
-	var n int
-	json.Unmarshal(body["n_predict"], &n)
-	d := f.draw()
-	stream := string(body["stream"]) == "true"
-	if f.instead(w, r, d) {
-		return
-	}
-	var parts []string
-	for k := range n {
-		best := f.likeliest(ids)
-		id, forced := f.forced(ids, body)
-		if !forced {
-			id = best
-		}
-		switch {
-		case d == strangeToken && k == n/2:
-			id = 1 << 29
-		case d == constraintIgnored && k == 0 && len(body["grammar"]) > 0:
-			id = f.tok.Encode(nil, []byte("z"))[0]
-		}
-		if id == f.tok.Vocab().Specials().EOS {
-			break
-		}
-		ids = append(ids, id)
-		parts = append(parts, fmt.Sprintf(`{"content":"x","tokens":[%d],"stop":false,"tokens_predicted":%d,"id_slot":1,`+
-			`"completion_probabilities":[{"id":%d,"logprob":-9,"top_logprobs":[{"id":%d,"logprob":-0.1},{"id":1,"logprob":-3}]}]}`, id, k+1, id, best))
-	}
-	if stream {
-		f.stream(w, r, d, parts)
-		return
-	}
-	var tokens []string
-	for _, p := range parts {
-		_, list, _ := strings.Cut(p, `"tokens":[`)
-		id, _, _ := strings.Cut(list, "]")
-		tokens = append(tokens, id)
-	}
-	answer := fmt.Sprintf(`{"tokens":[%s],"completion_probabilities":[%s],"stop_type":"limit","tokens_predicted":%d,"timings":{"cache_n":1},"id_slot":1}`,
-		strings.Join(tokens, ","), topOf(parts), len(parts))
-	w.Header().Set("Content-Type", "application/json")
-	if d == dieMidway || d == halfEvent {
-		w.Header().Set("Content-Length", fmt.Sprint(len(answer)))
-		io.WriteString(w, answer[:len(answer)/2])
-		cut(w)
-	}
-	io.WriteString(w, answer)
-}
-
-func topOf(parts []string) string {
-	var out []string
-	for _, p := range parts {
-		_, list, _ := strings.Cut(p, `"completion_probabilities":[`)
-		out = append(out, strings.TrimSuffix(list, "]}"))
-	}
-	return strings.Join(out, ",")
-}
-
-func (f *faultyLlama) stream(w http.ResponseWriter, r *http.Request, d fault, parts []string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	for i, p := range parts {
-		if i == len(parts)/2 {
-			switch d {
-			case dieMidway:
-				cut(w)
-			case halfEvent:
-				fmt.Fprintf(w, "data: %s", p[:len(p)/2])
-				return
-			case errorFrame:
-				io.WriteString(w, "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n")
-				return
-			case noEnd:
-				return
-			}
-		}
-		fmt.Fprintf(w, "data: %s\n\n", p)
-		http.NewResponseController(w).Flush()
-	}
-	io.WriteString(w, `data: {"content":"","tokens":[],"stop":true,"stop_type":"limit","id_slot":1,"tokens_predicted":`+fmt.Sprint(len(parts))+`,"timings":{"cache_n":2}}`+"\n\n")
-}
-
 // instead does what a fault does in place of an answer.
-func (f *faultyLlama) instead(w http.ResponseWriter, r *http.Request, d fault) bool {
+func (f *faultyServer) instead(w http.ResponseWriter, r *http.Request, d fault) bool {
 	switch d {
 	case refuse:
 		cut(w)
@@ -271,13 +151,16 @@ func (f *faultyLlama) instead(w http.ResponseWriter, r *http.Request, d fault) b
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(500)
 		io.WriteString(w, "<html>oops</html>")
+	case detail:
+		w.WriteHeader(422)
+		io.WriteString(w, `{"detail":[{"type":"missing","loc":["body"],"msg":"no such thing"}]}`)
 	default:
 		return false
 	}
 	return true
 }
 
-func (f *faultyLlama) wait(r *http.Request) {
+func (f *faultyServer) wait(r *http.Request) {
 	select {
 	case <-r.Context().Done():
 	case <-f.hang:
@@ -285,7 +168,7 @@ func (f *faultyLlama) wait(r *http.Request) {
 }
 
 // plain answers what is passed on: the text that says which request it was.
-func (f *faultyLlama) plain(w http.ResponseWriter, r *http.Request, data []byte) {
+func (f *faultyServer) plain(w http.ResponseWriter, r *http.Request, data []byte) {
 	d := f.draw()
 	if f.instead(w, r, d) {
 		return
@@ -308,16 +191,17 @@ func cut(w http.ResponseWriter) {
 // faultRig is a gateway in front of a server that goes wrong.
 type faultRig struct {
 	url    string
-	server *faultyLlama
+	server *faultyServer
 	stop   func() // drains the gateway and waits
 }
 
-func newFaultRig(t *testing.T) *faultRig {
+// newFaultRig opens the i-th of the servers.
+func newFaultRig(t *testing.T, i int) *faultRig {
 	t.Helper()
 	tok := newTokenizer(t, rigOptions{}.vocab)
-	f := &faultyLlama{tok: tok, script: tok.Encode(nil, []byte(faultScript)), rng: rand.New(rand.NewPCG(1, 2)), hang: make(chan struct{})}
+	f := &faultyServer{tok: tok, script: tok.Encode(nil, []byte(faultScript)), rng: rand.New(rand.NewPCG(1, 2)), hang: make(chan struct{})}
 	f.sound.Store(true)
-	back := httptest.NewUnstartedServer(f)
+	back := httptest.NewUnstartedServer(faultServers[i].serve(f))
 	back.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	back.Start()
 	at, err := url.Parse(back.URL)
@@ -331,7 +215,7 @@ func newFaultRig(t *testing.T) *faultRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := remote.OpenLlamaCpp(t.Context(), remote.Options{Transport: pool, Tokenizer: tok, Timeout: 2 * time.Second})
+	b, err := faultServers[i].open(t.Context(), remote.Options{Transport: pool, Tokenizer: tok, Timeout: 2 * time.Second})
 	if err == nil {
 		err = b.TokenizerError()
 	}
@@ -344,7 +228,7 @@ func newFaultRig(t *testing.T) *faultRig {
 	}
 	up := &gateway.Upstream{Transport: pool}
 	g, err := gateway.New(gateway.Config{
-		Models:  []gateway.Model{{Name: "toy", Model: m, Upstream: up, Native: true, Chat: b}},
+		Models:  []gateway.Model{{Name: "toy", Model: m, Upstream: up, Native: faultServers[i].native, Chat: b}},
 		Default: up, Log: quiet, DrainTimeout: 2 * time.Second,
 	})
 	if err != nil {
@@ -385,13 +269,20 @@ const (
 func TestFaults(t *testing.T) {
 	n := *faultRequests
 	if n == 0 {
-		n = 1500
+		n = 1000
 		if testing.Short() || raceEnabled {
 			n = 300
 		}
 	}
+	for i, server := range faultServers {
+		t.Run(server.name, func(t *testing.T) { testFaults(t, i, n) })
+	}
+}
+
+// testFaults sends n requests to a gateway in front of the i-th of the servers.
+func testFaults(t *testing.T, i, n int) {
 	before := settled()
-	r := newFaultRig(t)
+	r := newFaultRig(t, i)
 	r.server.sound.Store(false)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	var mu sync.Mutex
@@ -550,7 +441,8 @@ func judgeText(data []byte) outcome {
 
 func judgeError(status int, data []byte) outcome {
 	switch {
-	case status == 429 && strings.Contains(string(data), "busy"), status == 500 && strings.Contains(string(data), "oops"):
+	case status == 429 && strings.Contains(string(data), "busy"), status == 500 && strings.Contains(string(data), "oops"),
+		status == 422 && strings.Contains(string(data), "no such thing"):
 		return clear // the server's own words
 	case status >= 400 && json.Valid(data) && strings.Contains(string(data), `"error"`):
 		return clear
@@ -584,7 +476,7 @@ func judgeStream(data []byte) outcome {
 	case !strings.HasPrefix(continuation, text):
 		return outcome("wrong text in a stream: " + text)
 	case done == failed:
-		return outcome(fmt.Sprintf("a stream that is done %v and failed %v", done, failed))
+		return outcome(fmt.Sprintf("a stream that is done %v and failed %v: %.300q", done, failed, data))
 	case failed:
 		return clear
 	}

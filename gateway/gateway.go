@@ -130,6 +130,8 @@ type Gateway struct {
 	models  []*model
 	routes  map[string]route
 	metrics *metrics
+	// plain, off and allNative are what isPlain says.
+	plain, off, allNative bool
 
 	mu       sync.Mutex
 	draining bool
@@ -179,6 +181,7 @@ func New(cfg Config) (*Gateway, error) {
 		g.models = append(g.models, g.newModel(m))
 	}
 	g.routes = g.table()
+	g.plain, g.off, g.allNative = g.isPlain()
 	if g.cfg.NoMetrics {
 		delete(g.routes, "/metrics")
 	}

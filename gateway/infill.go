@@ -27,10 +27,13 @@ func (g *Gateway) infill(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	if g.passesUnread(x, body) {
+		return g.passUnread(x, body)
+	}
 	q := &request{body: body}
 	req, err := wire.DecodeInfill(body)
 	if q.err = err; err == nil {
-		q.model, q.whole = req.Model, g.lacksNative(req.Model)
+		q.model, q.unread, q.whole = req.Model, req.Ignored, g.lacksNative(req.Model)
 		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
 			if q.whole {
 				fields = nil
@@ -48,7 +51,9 @@ func (g *Gateway) infill(x *exchange) error {
 // infillJob checks a request to fill in the middle. What it leaves out has
 // llama.cpp's defaults.
 func (g *Gateway) infillJob(x *exchange, m *model, req *wire.InfillRequest, fields map[string]json.RawMessage) (*job, error) {
-	m.showIgnored(x, req.Ignored)
+	if fields == nil {
+		showIgnored(x, req.Ignored)
+	}
 	switch {
 	case req.Prefix == nil:
 		return nil, badRequest("input_prefix", "input_prefix is missing: give the text before the cursor, which may be empty")
@@ -72,7 +77,7 @@ func (g *Gateway) infillJob(x *exchange, m *model, req *wire.InfillRequest, fiel
 		}
 		r.Fill.Files = append(r.Fill.Files, fim.File{Name: f.Filename, Text: []byte(f.Text)})
 	}
-	j := &job{id: rand.Text(), created: time.Now(), model: m, n: n, stream: req.Stream, noDone: true, d: &nativeDialect{warm: warm}}
+	j := &job{id: rand.Text(), created: time.Now(), model: m, n: n, stream: req.Stream, noDone: true, d: &nativeDialect{warm: warm, indent: indentation(fields)}}
 	if r.Heal, j.healAsked, err = m.healMode(x, &req.Unfray, m.Heal); err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (m *model) sampling(s *wire.Sampling) (*unfray.Request, error) {
 	if s.MaxTokens != nil && *s.MaxTokens < 1 {
 		return nil, badRequest("max_tokens", "max_tokens must be at least 1, not %d", *s.MaxTokens)
 	}
-	r.MaxTokens = or(s.MaxTokens, 0)
+	r.MaxTokens = or(s.MaxTokens, m.serverMaxTokens())
 	var err error
 	if m.Upstream != nil {
 		r.Source, err = m.grammarSource(s)
@@ -115,9 +115,18 @@ func (m *model) defaultSampling() backend.Sampling {
 	return backend.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1}
 }
 
+// serverMaxTokens is the limit that the model's server has of its own; 0: none.
+func (m *model) serverMaxTokens() int {
+	if m.Model.Model == nil || m.Model.Model.Info().Defaults == nil {
+		return 0
+	}
+	return m.Model.Model.Info().Defaults.MaxTokens
+}
+
+// defaultMaxTokens is the limit of a text completion that names none.
 func (m *model) defaultMaxTokens() int {
-	if d := m.Model.Model.Info().Defaults; d != nil {
-		return d.MaxTokens
+	if m.Model.Model.Info().Defaults != nil {
+		return m.serverMaxTokens()
 	}
 	return defaultMaxTokens
 }
@@ -175,6 +184,9 @@ func (g *Gateway) checkChoices(prompts, n int) error {
 // all of them share.
 func (j *job) prepare(r *unfray.Request, prompts []unfray.Prompt, seed *int64) error {
 	j.settings, j.seed = r, seed
+	if j.model.Upstream != nil && seed != nil && *seed == -1 {
+		j.seed = nil // both servers' "at random"
+	}
 	if most := j.model.MaxTokens; most > 0 {
 		if r.MaxTokens > most {
 			return j.model.tooManyTokens("max_tokens")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/unfray/unfray"
 	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/internal/upstream"
 )
 
 // metrics count what the gateway does. Labels have few values, none of which a
@@ -57,7 +58,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		replayed: counter("unfray_healing_replayed_tokens_total", "Tokens generated to produce the prompts' own bytes again.", "model"),
 		asked:    counter("unfray_upstream_requests_total", "Requests sent to the servers that run models for continuations that the gateway wrote.", "model"),
 		tokens:   counter("unfray_tokens_total", "Tokens of prompts, those of them found in a cache, and of continuations.", "model", "kind"),
-		errors:   counter("unfray_upstream_errors_total", "Failures of servers that run models: status (an error of their own), protocol (an answer that cannot be read).", "model", "kind"),
+		errors:   counter("unfray_upstream_errors_total", "Failures of servers that run models: status (an error of their own), protocol (an answer that cannot be read), connection (none, or one that broke off).", "model", "kind"),
 		disabled: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "unfray_healing_disabled", Help: "1 for models whose prompts are not healed, with the reason, such as tokenizer_mismatch.",
 		}, []string{"model", "reason"}),
@@ -95,7 +96,10 @@ func (m *metrics) passedOn(model string) {
 
 // failed counts a server's failure; other errors are not its.
 func (m *metrics) failed(model string, err error) {
+	var trouble *upstream.Error
 	switch {
+	case errors.As(err, &trouble) && !trouble.Caller():
+		m.errors.WithLabelValues(model, "connection").Inc()
 	case errors.As(err, new(*backend.UpstreamError)):
 		m.errors.WithLabelValues(model, "status").Inc()
 	case errors.As(err, new(*backend.ProtocolError)):

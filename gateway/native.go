@@ -18,10 +18,13 @@ func (g *Gateway) native(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	if g.passesUnread(x, body) {
+		return g.passUnread(x, body)
+	}
 	q := &request{body: body}
 	req, err := wire.DecodeNative(body)
 	if q.err = err; err == nil {
-		q.model, q.whole = req.Model, g.lacksNative(req.Model)
+		q.model, q.unread, q.whole = req.Model, req.Ignored, g.lacksNative(req.Model)
 		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
 			if q.whole {
 				fields = nil
@@ -42,7 +45,9 @@ func (g *Gateway) lacksNative(name string) bool {
 // nativeJob checks a request for completions. What it leaves out has llama.cpp's
 // defaults.
 func (g *Gateway) nativeJob(x *exchange, m *model, req *wire.NativeRequest, fields map[string]json.RawMessage) (*job, error) {
-	m.showIgnored(x, req.Ignored)
+	if fields == nil {
+		showIgnored(x, req.Ignored)
+	}
 	n := or(req.N, 1)
 	if err := g.checkChoices(len(req.Prompts), n); err != nil {
 		return nil, err
@@ -59,7 +64,10 @@ func (g *Gateway) nativeJob(x *exchange, m *model, req *wire.NativeRequest, fiel
 	r.Logprobs, r.TopLogprobs = req.Probs > 0, req.Probs
 	j := &job{
 		id: rand.Text(), created: time.Now(), model: m, n: n, stream: req.Stream, noDone: true,
-		d: &nativeDialect{warm: warm, tokens: req.ReturnTokens, probs: req.Probs > 0, vocab: m.Model.Model.Tokenizer().Vocab()},
+		d: &nativeDialect{
+			warm: warm, tokens: req.ReturnTokens, probs: req.Probs > 0, vocab: m.Model.Model.Tokenizer().Vocab(),
+			indent: indentation(fields),
+		},
 	}
 	if r.Heal, j.healAsked, err = m.healMode(x, &req.Unfray, m.Heal); err != nil {
 		return nil, err
@@ -141,9 +149,10 @@ func (g *Gateway) tokenize(x *exchange) error {
 	}
 	req, err := wire.DecodeTokenize(body)
 	if err != nil {
-		return g.relayOr(x, body, "", err)
+		return g.serveUnread(x, &request{body: body, err: err})
 	}
-	return g.relayUnless(x, body, req.Model, func(m *model) error {
+	// vLLM's request of this name has a prompt or messages instead.
+	return g.relayUnless(x, body, req.Model, !req.HasContent, func(m *model) error {
 		tok := m.Model.Model.Tokenizer()
 		var ids []vocab.ID
 		if sp := tok.Vocab().Specials(); req.AddSpecial && sp.AddBOS && sp.BOS != vocab.None {
@@ -183,9 +192,10 @@ func (g *Gateway) detokenize(x *exchange) error {
 	}
 	req, err := wire.DecodeDetokenize(body)
 	if err != nil {
-		return g.relayOr(x, body, "", err)
+		return g.serveUnread(x, &request{body: body, err: err})
 	}
-	return g.relayUnless(x, body, req.Model, func(m *model) error {
+	// vLLM's request of this name is the same, its answer is not.
+	return g.relayUnless(x, body, req.Model, true, func(m *model) error {
 		v := m.Model.Model.Tokenizer().Vocab()
 		ids := make([]vocab.ID, len(req.Tokens))
 		for i, id := range req.Tokens {
@@ -205,6 +215,7 @@ type nativeDialect struct {
 	tokens bool // they are asked for
 	probs  bool
 	vocab  *vocab.Vocab
+	indent int // least indentation of a line, where the server looks at it
 }
 
 func (d *nativeDialect) whole(j *job, results []*unfray.Result) any {
@@ -212,7 +223,7 @@ func (d *nativeDialect) whole(j *job, results []*unfray.Result) any {
 	for i, r := range results {
 		out[i] = d.end(j, i, r)
 		if !d.warm {
-			out[i].Content, out[i].Bytes = validText(r.Text)
+			out[i].Content, out[i].Bytes = validText(d.indented(r))
 			d.describe(&out[i], r.Tokens)
 		}
 	}
@@ -220,6 +231,27 @@ func (d *nativeDialect) whole(j *job, results []*unfray.Result) any {
 		return out[0]
 	}
 	return out
+}
+
+// indentation is the field n_indent of a request, which the server gets.
+func indentation(fields map[string]json.RawMessage) (n int) {
+	_ = json.Unmarshal(fields["n_indent"], &n) // what is no number is the server's to refuse
+	return n
+}
+
+// indented returns a text without a last line that is indented less than it must
+// be. llama.cpp's server ends the generation there and does not show it, except in
+// a stream.
+func (d *nativeDialect) indented(r *unfray.Result) []byte {
+	line := bytes.LastIndexByte(r.Text, '\n') + 1
+	if d.indent <= 0 || line == 0 || r.FinishReason != backend.FinishLength {
+		return r.Text
+	}
+	blank := len(r.Text) - line - len(bytes.TrimLeft(r.Text[line:], " \t"))
+	if blank >= d.indent {
+		return r.Text
+	}
+	return r.Text[:line+blank]
 }
 
 func (d *nativeDialect) end(j *job, choice int, r *unfray.Result) wire.Infill {

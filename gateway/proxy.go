@@ -133,6 +133,13 @@ func (p *passage) request(up *Upstream, body []byte) (*http.Request, error) {
 			out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 			out.Body, _ = out.GetBody()
 			out.Header.Del("Expect") // the client has sent it all
+			// llama.cpp's server closes the connection after a stream without saying
+			// so. A field without values is not sent: it tells net/http that the
+			// request may go out once more where an idle connection turns out to be
+			// closed before any of the answer has come.
+			if _, given := out.Header["Idempotency-Key"]; !given {
+				out.Header["Idempotency-Key"] = nil
+			}
 		}
 	case r.ContentLength > p.g.cfg.MaxBodyBytes:
 		return nil, &http.MaxBytesError{Limit: p.g.cfg.MaxBodyBytes}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/unfray/unfray"
 	"github.com/unfray/unfray/backend"
@@ -21,31 +22,14 @@ const (
 	noteUnread       = "request_not_read"     // the upstream may know what the gateway does not
 )
 
-// askUpstream are fields whose effect is in the upstream's own answer, or on the
-// whole request, so that a healed one could not have it.
-var askUpstream = []string{
-	"prompt_logprobs", "return_token_ids", "return_tokens_as_token_ids", "logprob_token_ids", "return_tokens",
-	"return_prompt_text", "return_progress", "prompt_embeds", "truncate_prompt_tokens", "allowed_token_ids", "use_beam_search",
-	"include_stop_str_in_output", "add_special_tokens", "kv_transfer_params", "response_fields", "n_probs",
-	"post_sampling_probs", "timings_per_token",
-}
-
-// ownFields are those that a healed request sets itself, has read, or has no
-// meaning for. All others get to the server as they are.
-var ownFields = []string{
-	"model", "prompt", "suffix", "echo", "n", "n_cmpl", "best_of", "stream", "stream_options", "stop", "max_tokens",
-	"max_completion_tokens", "n_predict", "logprobs", "top_logprobs", "user", "unfray",
-	"input_prefix", "input_suffix", "input_extra",
-	"messages", "continue_final_message", "add_generation_prompt", "chat_template", "chat_template_kwargs", "tools", "tool_choice",
-	"grammar", "json_schema", "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_grammar", "guided_choice",
-}
-
 // request is a body that may be healed.
 type request struct {
 	body  []byte
 	model string // as the body names it
 	err   error  // why it could not be read
 	whole bool   // the upstream would not understand it: it must be healed
+	// unread are the paths of fields that the gateway does not know.
+	unread []string
 	// job makes of the body what it asks for. fields are those that are the
 	// server's business.
 	job func(m *model, fields map[string]json.RawMessage) (*job, error)
@@ -62,7 +46,11 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 		if err := g.mayUse(x, q.model); err != nil {
 			return err
 		}
-		return g.proxy(x, g.cfg.Default, q.body)
+		body, err := g.lowestOf(g.cfg.Default).limit(x, q.body)
+		if err != nil {
+			return err
+		}
+		return g.proxy(x, g.cfg.Default, body)
 	}
 	if err == nil {
 		err = g.mayUse(x, m.Name)
@@ -70,11 +58,7 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 	if err != nil {
 		return err
 	}
-	if m.Timeout > 0 {
-		var cancel context.CancelFunc
-		x.ctx, cancel = context.WithTimeoutCause(x.ctx, m.Timeout, errTimeout)
-		defer cancel()
-	}
+	defer m.limitTime(x)()
 	if m.Upstream == nil {
 		j, err := q.job(m, nil)
 		if err != nil {
@@ -82,7 +66,8 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 		}
 		return g.run(x, j)
 	}
-	if err := m.checkMaxTokens(q.body); err != nil {
+	limited, err := m.limit(x, q.body)
+	if err != nil {
 		return err
 	}
 	x.ctx = upstream.WithKey(x.ctx, q.body)
@@ -92,7 +77,11 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 	}
 	if q.whole {
 		if err == nil {
-			err = badRequest("", "this endpoint needs the model's tokenizer, and %s", m.NoHeal.Text)
+			why := "there is none"
+			if m.NoHeal != nil {
+				why = m.NoHeal.Text
+			}
+			err = badRequest("", "this endpoint needs the model's tokenizer, and %s", why)
 		}
 		return err
 	}
@@ -100,7 +89,18 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 		x.Header().Set("X-Unfray-Note", note)
 	}
 	g.metrics.passedOn(m.Name)
-	return g.forward(x, m, q.model, q.body)
+	return g.forward(x, m, q.model, limited)
+}
+
+// limitTime applies the model's own time limit. The caller calls what it
+// returns when the request is over.
+func (m *model) limitTime(x *exchange) context.CancelFunc {
+	if m.Timeout <= 0 {
+		return func() {}
+	}
+	var cancel context.CancelFunc
+	x.ctx, cancel = context.WithTimeoutCause(x.ctx, m.Timeout, errTimeout)
+	return cancel
 }
 
 // upstreamName is what the model's server calls it.
@@ -123,41 +123,75 @@ func (g *Gateway) forward(x *exchange, m *model, named string, body []byte) erro
 // serveUnread passes on what the gateway cannot read: the upstream may, or says
 // in its own words what is wrong.
 func (g *Gateway) serveUnread(x *exchange, q *request) error {
-	var named struct {
-		Model string `json:"model"`
-	}
-	_ = json.Unmarshal(q.body, &named) // what is no JSON names no model
-	up := g.cfg.Default
-	if m, err := g.choose(named.Model); err == nil {
-		up = m.Upstream
+	name, isClear := modelOf(q.body)
+	up, allowed := g.cfg.Default, name
+	m, err := g.choose(name)
+	if err == nil {
+		up, allowed = m.Upstream, m.Name
 	}
 	// Whoever may use some models only must say clearly which.
-	if up == nil || q.whole || g.mayUse(x, "") != nil {
+	if up == nil || q.whole || !isClear && !mayUseAll(x) {
 		return q.err
 	}
+	if err := g.mayUse(x, allowed); err != nil {
+		return err
+	}
+	limited := m
+	if err != nil || !isClear {
+		limited = g.lowestOf(up)
+	}
+	body, limitErr := limited.limit(x, q.body)
+	switch {
+	case errors.As(limitErr, new(*wire.DecodeError)):
+		return q.err
+	case limitErr != nil:
+		return limitErr
+	}
 	x.Header().Set("X-Unfray-Note", noteUnread)
-	return g.proxy(x, up, q.body)
+	x.ctx = upstream.WithKey(x.ctx, q.body)
+	if err != nil {
+		return g.proxy(x, up, body)
+	}
+	defer m.limitTime(x)()
+	return g.forward(x, m, name, body)
 }
 
-// relayUnless answers by do where the model's tokenizer is here and no server of
-// llama.cpp's dialect runs it; that answers itself.
-func (g *Gateway) relayUnless(x *exchange, body []byte, name string, do func(m *model) error) error {
-	m, err := g.choose(name)
+// modelOf returns the model that a body names. isClear is false where another
+// reader may find another name in it.
+func modelOf(body []byte) (name string, isClear bool) {
+	members, err := wire.Members(body)
 	if err != nil {
-		return g.relayOr(x, body, name, err)
+		var named struct{ Model string }
+		_ = json.Unmarshal(body, &named) // what is no JSON names no model
+		return named.Model, false
+	}
+	if v := members["model"]; v != nil && json.Unmarshal(v, &name) != nil {
+		return "", false
+	}
+	return name, true
+}
+
+// relayUnless answers by do where the model's tokenizer is here and its server, if
+// there is one, does not know the request itself.
+func (g *Gateway) relayUnless(x *exchange, body []byte, name string, own bool, do func(m *model) error) error {
+	m, err := g.choose(name)
+	if err != nil && g.cfg.Default != nil {
+		if err := g.mayUse(x, name); err != nil {
+			return err
+		}
+		return g.proxy(x, g.cfg.Default, body)
+	}
+	if err != nil {
+		return err
 	}
 	if err := g.mayUse(x, m.Name); err != nil {
 		return err
 	}
-	if m.Upstream != nil && (m.Native || m.Model.Model == nil) {
+	if m.Upstream != nil && (m.Native || own || m.Model.Model == nil) {
+		defer m.limitTime(x)()
 		return g.forward(x, m, name, body)
 	}
 	return do(m)
-}
-
-// relayOr passes a request on to the default upstream, or fails if there is none.
-func (g *Gateway) relayOr(x *exchange, body []byte, name string, err error) error {
-	return g.serveUnread(x, &request{body: body, model: name, err: err})
 }
 
 // noNote means that the request is passed on and there is nothing to say of it.
@@ -172,11 +206,10 @@ func (g *Gateway) tryHealed(x *exchange, m *model, q *request) (note string, err
 	if m.Model.Model == nil {
 		return noNote, nil
 	}
-	fields, needs := fieldsOf(q.body)
+	fields, needs := fieldsOf(q.body, q.unread)
 	j, err := q.job(m, fields)
-	var api *apiError
 	switch {
-	case errors.As(err, &api) && isOwn(api.param):
+	case isOwn(paramOf(err)):
 		return "", err
 	case errors.Is(err, errNotHealed):
 		return noNote, nil
@@ -200,68 +233,39 @@ func (g *Gateway) tryHealed(x *exchange, m *model, q *request) (note string, err
 	return "", err
 }
 
-// checkMaxTokens refuses a request that asks for more than the model may give,
-// in any dialect. A request that does not say is limited by the upstream.
-func (m *model) checkMaxTokens(body []byte) error {
-	if m.MaxTokens == 0 {
-		return nil
-	}
-	var asked struct {
-		A *float64 `json:"max_tokens"`
-		B *float64 `json:"max_completion_tokens"`
-		C *float64 `json:"n_predict"`
-	}
-	_ = json.Unmarshal(body, &asked) // what is no number is the upstream's to refuse
-	for name, n := range map[string]*float64{"max_tokens": asked.A, "max_completion_tokens": asked.B, "n_predict": asked.C} {
-		if n != nil && *n > float64(m.MaxTokens) {
-			return m.tooManyTokens(name)
-		}
-	}
-	return nil
-}
-
-func (m *model) tooManyTokens(param string) error {
-	return badRequest(param, "%s: this model gives at most %d tokens", param, m.MaxTokens)
-}
-
 // errNotHealed is the error of a request that healing has no place in.
 var errNotHealed = errors.New("gateway: the request is not one to heal")
 
+// paramOf is the field that an error is about, "" if it names none.
+func paramOf(err error) string {
+	var (
+		api         *apiError
+		request     *unfray.RequestError
+		unsupported *backend.UnsupportedError
+	)
+	switch {
+	case errors.As(err, &api):
+		return api.param
+	case errors.As(err, &request):
+		return request.Param
+	case errors.As(err, &unsupported):
+		return unsupported.Param
+	}
+	return ""
+}
+
 // isOwn reports whether a parameter is one of the gateway's.
 func isOwn(param string) bool {
-	return len(param) >= 6 && param[:6] == "unfray" || len(param) >= 9 && param[:9] == "X-Unfray-"
+	return strings.HasPrefix(param, "unfray") || strings.HasPrefix(param, "X-Unfray-")
 }
 
 // noteOf is the code for a request that is not healed because of err.
 func noteOf(err error) string {
 	switch {
-	case errors.As(err, new(*backend.UnsupportedError)):
+	case errors.As(err, new(*backend.UnsupportedError)), unfray.IsNoFIM(err):
 		return "not_supported"
-	case errors.As(err, new(*backend.PromptTooLongError)), errors.As(err, new(*backend.InvalidTokenError)), errors.As(err, new(*unfray.RequestError)):
+	case errors.As(err, new(*backend.PromptTooLongError)), errors.As(err, new(*backend.InvalidTokenError)):
 		return noNote // the upstream says so too
 	}
 	return noteUnread
-}
-
-// fieldsOf returns the fields of a body that are the server's own, and the name
-// of one that asks for the server's own answer, if there is one.
-func fieldsOf(body []byte) (fields map[string]json.RawMessage, needs string) {
-	// The body has been read: it is an object.
-	if json.Unmarshal(body, &fields) != nil {
-		return nil, ""
-	}
-	for _, name := range askUpstream {
-		switch v := string(fields[name]); v {
-		case "", "null", "false", "0", "-1", "[]":
-		default:
-			if name == "add_special_tokens" && v == "true" {
-				continue
-			}
-			return nil, name
-		}
-	}
-	for _, name := range ownFields {
-		delete(fields, name)
-	}
-	return fields, ""
 }

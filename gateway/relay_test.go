@@ -25,11 +25,15 @@ type serverToy struct {
 	last *backend.Request
 	err  error // of Generate
 	chat []vocab.ID
+	most int // tokens, if the request does not say
 }
 
 func (s *serverToy) Info() backend.Info {
 	info := s.Toy.Info()
 	info.Capabilities = backend.Capabilities{Replay: true, Logprobs: true, Grammars: []backend.GrammarKind{backend.GBNF}}
+	if s.most > 0 {
+		info.Defaults = &backend.Defaults{MaxTokens: s.most, Sampling: backend.Sampling{TopP: 1}}
+	}
 	return info
 }
 
@@ -117,7 +121,9 @@ func TestRelay(t *testing.T) {
 		{name: "tools", path: "/v1/chat/completions", body: `{"tools":[{}],"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"Pa"}]}`, note: "request_not_read"},
 		{name: "tokenize", path: "/tokenize", body: `{"content":"a"}`},
 		{name: "unknown path", path: "/v1/embeddings", body: `{"input":"a"}`},
-		{name: "infill without tokens for it", path: "/infill", body: `{"input_prefix":"a","input_suffix":"b"}`},
+		{name: "infill without tokens for it", path: "/infill", body: `{"input_prefix":"a","input_suffix":"b"}`, note: "not_supported"},
+		{name: "suffix without tokens for it", path: "/v1/completions", body: `{` + dirty + `,"suffix":"b"}`, note: "not_supported"},
+		{name: "a value of the server's own", path: "/v1/completions", body: `{"prompt":"The capital of France is Pa","temperature":-1}`, note: "request_not_read"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRelayRig(t, tc.change)

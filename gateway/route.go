@@ -29,19 +29,19 @@ type route struct {
 // table lists the paths. A trailing slash takes everything below it.
 func (g *Gateway) table() map[string]route {
 	return map[string]route{
-		"/v1/completions":      {post: g.completions, promptParam: "prompt"},
-		"/v1/chat/completions": {post: g.chatCompletions, promptParam: "messages"},
-		"/completion":          {post: g.native, promptParam: "prompt"},
-		"/completions":         {post: g.native, promptParam: "prompt"},
-		"/infill":              {post: g.infill, promptParam: "input_prefix"},
-		"/tokenize":            {post: g.tokenize, promptParam: "content"},
-		"/detokenize":          {post: g.detokenize, promptParam: "tokens"},
-		"/unfray/v1/repair":    {post: g.repair(), promptParam: "text", own: true},
-		"/v1/models":           {get: g.listModels},
-		modelsPath:             {get: g.getModel},
-		"/healthz":             {get: g.healthz, own: true},
-		"/readyz":              {get: g.readyz, own: true},
-		"/metrics":             {get: g.serveMetrics, own: true},
+		completionsPath:     {post: g.completions, promptParam: "prompt"},
+		chatPath:            {post: g.chatCompletions, promptParam: "messages"},
+		"/completion":       {post: g.native, promptParam: "prompt"},
+		"/completions":      {post: g.native, promptParam: "prompt"},
+		"/infill":           {post: g.infill, promptParam: "input_prefix"},
+		"/tokenize":         {post: g.tokenize, promptParam: "content"},
+		"/detokenize":       {post: g.detokenize, promptParam: "tokens"},
+		"/unfray/v1/repair": {post: g.repair(), promptParam: "text", own: true},
+		"/v1/models":        {get: g.listModels},
+		modelsPath:          {get: g.getModel},
+		"/healthz":          {get: g.healthz, own: true},
+		"/readyz":           {get: g.readyz, own: true},
+		"/metrics":          {get: g.serveMetrics, own: true},
 	}
 }
 
@@ -61,7 +61,12 @@ func (g *Gateway) find(path string) (route, bool) {
 	return r, true
 }
 
-const modelsPath = "/v1/models/"
+// Paths of OpenAI's API.
+const (
+	completionsPath = "/v1/completions"
+	chatPath        = "/v1/chat/completions"
+	modelsPath      = "/v1/models/"
+)
 
 func (r route) methods() string {
 	var m []string
@@ -217,16 +222,22 @@ func (g *Gateway) dispatch(x *exchange, rt route, known bool) (err error) {
 			message: fmt.Sprintf("%s is not possible at %s: use %s", x.r.Method, x.r.URL.Path, rt.methods()),
 		}
 	}
-	return h(x)
+	if err = h(x); errors.Is(err, errCompressed) && !rt.own {
+		return g.serveUnread(x, &request{err: err})
+	}
+	return err
+}
+
+// errCompressed is returned before any of the body is read.
+var errCompressed = &apiError{
+	status: http.StatusUnsupportedMediaType, kind: kindInvalid,
+	message: "compressed request bodies are not read: send it without Content-Encoding",
 }
 
 // readBody reads a request body within the limits.
 func (g *Gateway) readBody(x *exchange) ([]byte, error) {
 	if enc := x.r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, &apiError{
-			status: http.StatusUnsupportedMediaType, kind: kindInvalid,
-			message: "compressed request bodies are not read: send it without Content-Encoding",
-		}
+		return nil, errCompressed
 	}
 	// The server's own limit ends with the request's header where it can.
 	http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(g.cfg.ReadTimeout))
@@ -246,14 +257,6 @@ func (g *Gateway) readBody(x *exchange) ([]byte, error) {
 		x.note(slog.String("body", string(body)))
 	}
 	return body, nil
-}
-
-// showIgnored names the ignored fields unless a server runs the model, which gets
-// them all.
-func (m *model) showIgnored(x *exchange, paths []string) {
-	if m.Upstream == nil {
-		showIgnored(x, paths)
-	}
 }
 
 // showIgnored names the fields of the request that have no effect here.

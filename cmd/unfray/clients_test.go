@@ -24,13 +24,18 @@ import (
 // TestOpenAIClients runs the unmodified OpenAI clients for Python, JavaScript and Go against a gateway in a process of
 // its own. Each program checks what it gets; all three must have got the same.
 func TestOpenAIClients(t *testing.T) {
-	installed := testSetting(t, "UNFRAY_TEST_CLIENTS")
 	lib, model := testSetting(t, "UNFRAY_TEST_LIB"), testSetting(t, "UNFRAY_TEST_MODEL")
+	runOpenAIClients(t, startGateway(t, "--model", model, "--lib", lib)+"/v1")
+}
+
+// runOpenAIClients runs the programs against a gateway.
+func runOpenAIClients(t *testing.T, baseURL string) {
+	t.Helper()
+	installed := testSetting(t, "UNFRAY_TEST_CLIENTS")
 	sources, err := filepath.Abs("../../testdata/clients")
 	if err != nil {
 		t.Fatal(err)
 	}
-	baseURL := startGateway(t, "--model", model, "--lib", lib) + "/v1"
 	name := firstModel(t, baseURL)
 
 	// JavaScript modules are looked up from the program's own folder.

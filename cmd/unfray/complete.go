@@ -74,6 +74,7 @@ prompt that was given: prompt and output joined are what the model wrote. With
 	c.model.add(f)
 	c.upstream.add(f)
 	cmd.MarkFlagsMutuallyExclusive("model", "upstream")
+	engineFlagsOnly(cmd)
 	addHealFlag(cmd, &c.heal, "how to heal")
 	f.IntVar(&c.req.MaxTokens, "max-tokens", 64, "tokens of the continuation; 0: as many as the context holds")
 	s := &c.req.Sampling
@@ -101,6 +102,9 @@ prompt that was given: prompt and output joined are what the model wrote. With
 		}
 		if c.req.GrammarBytes != 0 && c.req.Grammar == nil {
 			return usageError("--grammar-bytes needs --grammar, --json-schema or --regex")
+		}
+		if c.upstream.tokenizer != "" && len(c.upstream.addresses) == 0 {
+			return usageError("--tokenizer needs --upstream: a model file has its tokenizer inside")
 		}
 		c.req.Heal = mode
 		c.req.Prompt.ParseSpecial = c.special

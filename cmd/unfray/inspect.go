@@ -34,7 +34,12 @@ tokenizer here. Nothing is taken for granted: each is tried, with requests for
 one token. Without a KIND the server is asked for that too.`,
 		Example: `  unfray upstream inspect http://127.0.0.1:8081
   unfray upstream inspect vllm=http://127.0.0.1:8000 --tokenizer ~/models/qwen --json`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError("give the address of one server, such as http://127.0.0.1:8081")
+			}
+			return nil
+		},
 	}
 	f := cmd.Flags()
 	u.addModel(f)
@@ -100,8 +105,10 @@ func printInspection(out io.Writer, o *openedUpstream) error {
 	row("fills in the middle", "%s", yes(in.FIM))
 	row("tokenizer", "%s", in.Tokenizer)
 	healing := "exact, stable, last"
-	if o.served.NoHeal != nil {
-		healing = "none: " + o.served.NoHeal.Text
+	if no := o.served.NoHeal; no != nil && no.Text == strings.TrimPrefix(in.Tokenizer, "differs: ") {
+		healing = "none"
+	} else if no != nil {
+		healing = "none: " + no.Text
 	} else if !o.served.Model.Info().Capabilities.Choose {
 		healing = "stable, last"
 	}

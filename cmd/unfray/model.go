@@ -41,6 +41,14 @@ func (m *modelFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&m.queue, "queue", 0, "requests that may wait for a place (default 64; below 0: none)")
 }
 
+// engineFlagsOnly refuses flags of the embedded engine beside --upstream, where
+// they would do nothing.
+func engineFlagsOnly(cmd *cobra.Command) {
+	for _, name := range []string{"lib", "device", "threads", "context", "parallel", "queue"} {
+		cmd.MarkFlagsMutuallyExclusive("upstream", name)
+	}
+}
+
 // optionFlags names the flag that sets an option of the engine.
 var optionFlags = map[string]string{"Threads": "threads", "ContextTokens": "context", "Parallel": "parallel"}
 

@@ -42,8 +42,8 @@ func newServe() *cobra.Command {
 model runs in this process, or on a server: then requests whose prompts need no
 healing, and all that are about something else, go there as they came.
 
-The server stops on SIGTERM or SIGINT: it refuses new requests and lets running
-ones finish.`,
+The server stops on SIGTERM or SIGINT (Ctrl-C): it refuses new requests and lets
+running ones finish. A second signal ends it at once.`,
 		Example: `  unfray serve --listen 127.0.0.1:8080
   unfray serve --upstream llamacpp=http://127.0.0.1:8081
   unfray serve --upstream vllm=http://127.0.0.1:8000 --tokenizer ~/models/qwen
@@ -63,6 +63,7 @@ ones finish.`,
 	f.DurationVar(&s.drain, "drain", 0, "time that running requests have to finish when the server stops (default 30s; below 0: none)")
 	f.BoolVar(&s.logPrompts, "log-prompts", false, "write prompts to the log")
 	cmd.MarkFlagsMutuallyExclusive("model", "upstream", "config")
+	engineFlagsOnly(cmd)
 	cmd.RunE = handler(func(cmd *cobra.Command, _ []string) error {
 		if s.config != "" {
 			return s.runConfig(cmd)
@@ -141,6 +142,14 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s is in use: end what listens there, or choose another port with --listen: %w", address, err)
 	}
 	return ln, err
+}
+
+// describeAs is describe for a model that clients call by another name, if not "".
+func describeAs(name string, m *unfray.Model) string {
+	if name == "" {
+		return describe(m)
+	}
+	return name + ": " + describe(m)
 }
 
 func describe(m *unfray.Model) string {

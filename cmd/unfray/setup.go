@@ -55,7 +55,7 @@ func (s *setup) addEngine(ctx context.Context, flags *modelFlags, m gateway.Mode
 	s.closers = append(s.closers, e)
 	m.Model = model
 	s.cfg.Models = append(s.cfg.Models, m)
-	s.lines = append(s.lines, describe(model))
+	s.lines = append(s.lines, describeAs(m.Name, model))
 	return nil
 }
 
@@ -96,6 +96,9 @@ func (s *setup) addServed(ctx context.Context, spec *upstreamSpec, pool *upstrea
 		s.slots = o.inspection.Slots
 	}
 	at := spec.pool.Endpoints[0].Redacted()
+	if n := len(spec.pool.Endpoints); n > 1 {
+		at = fmt.Sprintf("%s and %d more", at, n-1)
+	}
 	if o.served.Name == "" { // of a kind that is passed on: nothing is known of models
 		s.lines = append(s.lines, fmt.Sprintf("%s at %s: %s", spec.kind, at, o.served.NoHeal.Text))
 		return nil
@@ -111,7 +114,7 @@ func (s *setup) addServed(ctx context.Context, spec *upstreamSpec, pool *upstrea
 		s.lines = append(s.lines, fmt.Sprintf("%s, run by %s at %s, is not healed: %s", served.Name, spec.kind, at, served.NoHeal.Text))
 		return nil
 	}
-	s.lines = append(s.lines, fmt.Sprintf("%s, run by %s at %s; its tokenizer was verified", describe(served.Model), spec.kind, at))
+	s.lines = append(s.lines, fmt.Sprintf("%s, run by %s at %s; its tokenizer was verified", describeAs(m.Name, served.Model), spec.kind, at))
 	return nil
 }
 

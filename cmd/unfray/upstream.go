@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -65,14 +66,17 @@ func (u *upstreamFlags) spec() (*upstreamSpec, error) {
 	for _, a := range u.addresses {
 		kind, address, ok := strings.Cut(a, "=")
 		if !ok || !slices.Contains(healedKinds, kind) && !slices.Contains(passedKinds, kind) {
-			return nil, usageError(fmt.Sprintf("--upstream %s: give KIND=URL, with KIND one of %s, %s", a, strings.Join(healedKinds, ", "), strings.Join(passedKinds, ", ")))
+			return nil, usageError(fmt.Sprintf("%s: give KIND=URL, with KIND one of %s, %s", a, strings.Join(healedKinds, ", "), strings.Join(passedKinds, ", ")))
 		}
 		if s.kind != "" && s.kind != kind {
 			return nil, usageError(fmt.Sprintf("--upstream %s: several servers must be of one kind and run one model; use --config for others", a))
 		}
 		at, err := url.Parse(address)
 		if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" {
-			return nil, usageError(fmt.Sprintf("--upstream %s: not the address of a server; it is like http://127.0.0.1:8000", kind))
+			return nil, usageError(fmt.Sprintf("%s=: not the address of a server; it is like http://127.0.0.1:8000", kind))
+		}
+		if strings.HasSuffix(strings.TrimRight(at.Path, "/"), "/v1") {
+			return nil, usageError(fmt.Sprintf("%s: leave out /v1 at the end; it comes with each request", a))
 		}
 		s.kind = kind
 		s.pool.Endpoints = append(s.pool.Endpoints, at)
@@ -128,7 +132,8 @@ func (s *upstreamSpec) passed(pool *upstream.Pool) *gateway.Upstream {
 // open asks the server what it is and whether it cuts text into the same tokens
 // as the tokenizer here. A server that does not is served without healing.
 func (s *upstreamSpec) open(ctx context.Context, pool *upstream.Pool) (*openedUpstream, error) {
-	o := &openedUpstream{served: gateway.Model{Name: s.model, Native: s.kind == remote.KindLlamaCpp}}
+	// A server that is only passed on to may speak any dialect.
+	o := &openedUpstream{served: gateway.Model{Name: s.model, Native: s.kind != remote.KindVLLM}}
 	if !slices.Contains(healedKinds, s.kind) {
 		o.served.NoHeal = &heal.Note{Code: codeKindPassedOn, Text: "requests to servers of this kind are only passed on"}
 		return o, nil
@@ -158,7 +163,7 @@ func (s *upstreamSpec) open(ctx context.Context, pool *upstream.Pool) (*openedUp
 // connect opens the backend with the model's tokenizer, nil if that is not to be
 // found.
 func (s *upstreamSpec) connect(ctx context.Context, pool *upstream.Pool) (remoteBackend, *tokenizer.Tokenizer, error) {
-	opt := remote.Options{Transport: pool, Key: s.key, Model: s.model}
+	opt := remote.Options{Transport: pool, OneServer: len(s.pool.Endpoints) == 1, Key: s.key, Model: s.model}
 	b, err := s.await(ctx, opt)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the %s server at %s: %w", s.kind, s.pool.Endpoints[0].Redacted(), err)
@@ -255,12 +260,16 @@ func openRemote(ctx context.Context, kind string, o remote.Options) (remoteBacke
 // guessKind asks a server which of healedKinds it is.
 func guessKind(ctx context.Context, address string) (string, error) {
 	at, err := url.Parse(address)
-	if err != nil {
-		return "", usageError(err.Error())
+	if err != nil || at.Host == "" {
+		return "", usageError(fmt.Sprintf("%s: not the address of a server; it is like http://127.0.0.1:8000", address))
 	}
 	kind, err := remote.Identify(ctx, remote.Options{Base: at, Key: os.Getenv(envUpstreamKey)})
-	if err != nil {
-		return "", fmt.Errorf("%s: %w; name the kind, as in llamacpp=%s", address, err, address)
+	var trouble net.Error
+	switch {
+	case err == nil:
+		return kind, nil
+	case errors.As(err, &trouble):
+		return "", fmt.Errorf("%s: %w; check that the server runs, and the address", address, err)
 	}
-	return kind, nil
+	return "", fmt.Errorf("%s: %w; check the address, which has no /v1 at its end, or name the kind, as in llamacpp=%s", address, err, address)
 }

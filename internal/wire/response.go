@@ -137,7 +137,7 @@ type Model struct {
 	Object      string `json:"object"` // model
 	Created     int64  `json:"created"`
 	OwnedBy     string `json:"owned_by"`
-	MaxModelLen int    `json:"max_model_len"` // tokens; vLLM's name
+	MaxModelLen int    `json:"max_model_len,omitempty"` // tokens; vLLM's name
 	Description string `json:"description,omitempty"`
 }
 

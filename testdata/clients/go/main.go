@@ -24,16 +24,16 @@ const prompt = "const userNa"
 
 // results are what the tests compare between the clients of the three languages.
 type results struct {
-	Models         []string `json:"models"`
-	Text           string   `json:"text"`
-	FinishReason   string   `json:"finish_reason"`
-	Usage          usage    `json:"usage"`
-	N              int      `json:"n"`
-	Stopped        string   `json:"stopped"`
-	LogprobTokens  int      `json:"logprob_tokens"`
-	Chat           string   `json:"chat"`
-	UnknownModel   int      `json:"unknown_model"`
-	BadTemperature int      `json:"bad_temperature"`
+	Models        []string `json:"models"`
+	Text          string   `json:"text"`
+	FinishReason  string   `json:"finish_reason"`
+	Usage         usage    `json:"usage"`
+	N             int      `json:"n"`
+	Stopped       string   `json:"stopped"`
+	LogprobTokens int      `json:"logprob_tokens"`
+	Chat          string   `json:"chat"`
+	UnknownModel  int      `json:"unknown_model"`
+	TooLong       int      `json:"too_long"`
 }
 
 type usage struct {
@@ -235,10 +235,10 @@ func (r *run) errors(ctx context.Context) error {
 		return fmt.Errorf("unknown model: %w", err)
 	}
 	req = r.greedy()
-	req.Temperature = openai.Float(-1)
+	req.Prompt.OfString = openai.String(strings.Repeat("word ", 40_000))
 	_, err = r.client.Completions.New(ctx, req)
-	if r.BadTemperature, err = status(err, http.StatusBadRequest); err != nil {
-		return fmt.Errorf("temperature -1: %w", err)
+	if r.TooLong, err = status(err, http.StatusBadRequest); err != nil {
+		return fmt.Errorf("prompt too long: %w", err)
 	}
 	return nil
 }

@@ -101,9 +101,9 @@ results.unknown_model = await expectError(
   "unknown model",
   client.completions.create({ ...greedy, model: "no-such-model" }),
 );
-results.bad_temperature = await expectError(
+results.too_long = await expectError(
   OpenAI.BadRequestError,
-  "temperature -1",
-  client.completions.create({ ...greedy, temperature: -1 }),
+  "prompt too long",
+  client.completions.create({ ...greedy, prompt: "word ".repeat(40_000) }),
 );
 console.log(JSON.stringify(results));

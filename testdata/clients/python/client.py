@@ -85,8 +85,8 @@ def main():
     results["unknown_model"] = expect_error(
         openai.NotFoundError, "unknown model", lambda: client.completions.create(**{**greedy, "model": "no-such-model"})
     )
-    results["bad_temperature"] = expect_error(
-        openai.BadRequestError, "temperature -1", lambda: client.completions.create(**{**greedy, "temperature": -1})
+    results["too_long"] = expect_error(
+        openai.BadRequestError, "prompt too long", lambda: client.completions.create(**{**greedy, "prompt": "word " * 40_000})
     )
     print(json.dumps(results))
 

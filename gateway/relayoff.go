@@ -1,0 +1,51 @@
+package gateway
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/unfray/unfray/heal"
+	"github.com/unfray/unfray/internal/upstream"
+)
+
+// passesUnread reports whether a request goes to the default upstream whatever
+// it says, so that it need not be read: nothing is healed unless a request asks
+// for it, this one does not, and every name that it may give a model comes to the
+// same.
+func (g *Gateway) passesUnread(x *exchange, body []byte) bool {
+	asked := x.r.Header.Get("X-Unfray-Heal")
+	path := x.r.URL.Path
+	if !g.plain || !g.allNative && path != completionsPath && path != chatPath || asked != "" && asked != string(heal.Off) || asked == "" && !g.off {
+		return false
+	}
+	// A report may be asked for, or another mode.
+	return mayUseAll(x) && !bytes.Contains(body, []byte("unfray")) && !escapesLetters(body)
+}
+
+// escapesLetters reports whether JSON may spell small letters by their numbers, as
+// the name of a field might be.
+func escapesLetters(body []byte) bool {
+	return bytes.Contains(body, []byte(`\u006`)) || bytes.Contains(body, []byte(`\u007`))
+}
+
+// passUnread is for requests of which passesUnread is true.
+func (g *Gateway) passUnread(x *exchange, body []byte) error {
+	x.ctx = upstream.WithKey(x.ctx, body)
+	g.metrics.passedOn(g.models[0].Name)
+	return g.proxy(x, g.cfg.Default, body)
+}
+
+// isPlain reports whether all models are those of the default upstream, by
+// their own names, and there is nothing to say of a request or to look for in it.
+// off says whether none is healed where a request does not say, native whether
+// the upstream speaks llama.cpp's own dialect.
+func (g *Gateway) isPlain() (plain, off, native bool) {
+	plain, off, native = len(g.models) > 0 && g.sole(), true, true
+	for _, m := range g.models {
+		plain = plain && m.MaxTokens == 0 && m.Timeout <= 0 && m.NoHeal == nil &&
+			(m.AllowedHeal == nil || slices.Contains(m.AllowedHeal, heal.Off))
+		off = off && m.Heal == heal.Off
+		native = native && m.Native
+	}
+	return plain, off, native
+}
