@@ -189,6 +189,9 @@ func (p *Prepared) assembler() *assembler {
 func (m *Model) mode(req *Request) (mode heal.Mode, notes []heal.Note) {
 	can, asked := m.Info().Capabilities, req.Heal
 	choose := can.Choose && (!can.ChoosePlain || req.isPlain())
+	if can.ChoosePlain && asked != heal.Exact && req.Sampling.Temperature > 0 {
+		choose = false // whole rows would be needed, by requests of their own
+	}
 	switch {
 	case asked == heal.Off:
 		return heal.Off, nil

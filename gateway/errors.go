@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/unfray/unfray"
@@ -52,10 +54,21 @@ func (e *apiError) Unwrap() error { return e.cause }
 
 // body is what goes into a stream of events too.
 func (e *apiError) body() any {
-	if e.upstream != nil && json.Valid(e.upstream.Body) {
-		return json.RawMessage(e.upstream.Body)
+	message := e.message
+	if e.upstream != nil {
+		// Clients know an event of an error by this member. Other servers' errors,
+		// such as {"detail": …}, are put into one.
+		var own struct {
+			Error json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(e.upstream.Body, &own) == nil && len(own.Error) > 0 && string(own.Error) != "null" {
+			return json.RawMessage(e.upstream.Body)
+		}
+		if text := bytes.TrimSpace(e.upstream.Body); len(text) > 0 {
+			message = fmt.Sprintf("%s: %s", message, strings.ToValidUTF8(string(text), "\uFFFD"))
+		}
 	}
-	body := wire.ErrorBody{Error: wire.Error{Message: e.message, Type: e.kind}}
+	body := wire.ErrorBody{Error: wire.Error{Message: message, Type: e.kind}}
 	if e.param != "" {
 		body.Error.Param = &e.param
 	}

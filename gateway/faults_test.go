@@ -68,6 +68,7 @@ type faultyServer struct {
 	tok    *tokenizer.Tokenizer
 	script []vocab.ID
 	sound  atomic.Bool // no faults
+	plan   []fault     // the next ones, before those that are drawn
 	rng    *rand.Rand
 	mu     sync.Mutex
 	counts [faults]int
@@ -101,17 +102,29 @@ var faultServers = []struct {
 }
 
 func (f *faultyServer) draw() fault {
-	if f.sound.Load() {
-		return none
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := none
+	if len(f.plan) > 0 {
+		d, f.plan = f.plan[0], f.plan[1:]
+		return d
+	}
+	if f.sound.Load() {
+		return none
+	}
 	if f.rng.IntN(3) > 0 {
 		d = fault(f.rng.IntN(int(faults)))
 	}
 	f.counts[d]++
 	return d
+}
+
+// replan says what goes wrong next, and returns what was still to.
+func (f *faultyServer) replan(plan []fault) (left []fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left, f.plan = f.plan, plan
+	return left
 }
 
 // likeliest is the token after ids by the model.
@@ -331,6 +344,36 @@ func testFaults(t *testing.T, i, n int) {
 	t.Logf("%d requests: %v; faults %v", n, seen, r.server.counts)
 	if seen[right] == 0 || seen[clear] == 0 || seen[left] == 0 {
 		t.Errorf("not every outcome was met: %v", seen)
+	}
+}
+
+// A server that did not keep to the constraint is asked again, after the client's
+// stream began: an error of any form comes as one that clients know.
+func TestErrorsInsideStream(t *testing.T) {
+	for i, server := range faultServers {
+		r := newFaultRig(t, i)
+		for _, d := range []fault{detail, htmlError, busy} {
+			if left := r.server.replan([]fault{constraintIgnored, d}); len(left) > 0 {
+				t.Errorf("%s: still planned: %v", server.name, left)
+			}
+			resp, err := http.Post(r.url+"/v1/completions", "application/json",
+				strings.NewReader(`{"prompt":"The capital of France is Pa","max_tokens":8,"temperature":0,"stream":true,"unfray":{"heal":"stable"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("%s, %s: status %d, %v", server.name, d, resp.StatusCode, err)
+			}
+			if o := judgeStream(data); o != clear {
+				t.Errorf("%s, %s: %s", server.name, d, o)
+			}
+		}
+		if left := r.server.replan(nil); len(left) > 0 {
+			t.Errorf("%s: still planned: %v", server.name, left)
+		}
+		r.stop()
 	}
 }
 

@@ -87,6 +87,8 @@ type Model struct {
 	Upstream *Upstream
 	// UpstreamName is what the upstream calls the model; "": Name too.
 	UpstreamName string
+	// AnyName says that the upstream runs this model whatever a request calls it.
+	AnyName bool
 	// Native says that the upstream speaks llama.cpp's own dialect too. There a
 	// last message of the assistant is continued unless a request says otherwise.
 	Native bool
@@ -224,6 +226,9 @@ func (g *Gateway) choose(name string) (*model, error) {
 			return g.models[0], nil
 		}
 		return nil, badRequest("model", "model is missing: name one of those that /v1/models lists")
+	}
+	if len(g.models) == 1 && g.models[0].AnyName {
+		return g.models[0], nil
 	}
 	return nil, noModel(name)
 }

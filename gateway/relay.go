@@ -114,7 +114,7 @@ func (m *model) upstreamName() string {
 // forward sends a request to a model's upstream as it came, but for a name of the
 // model that the upstream does not know.
 func (g *Gateway) forward(x *exchange, m *model, named string, body []byte) error {
-	if name := m.upstreamName(); named != "" && named != name {
+	if name := m.upstreamName(); named != "" && named != name && !m.AnyName {
 		body = wire.ReplaceString(body, "model", name)
 	}
 	return g.proxy(x, m.Upstream, body)

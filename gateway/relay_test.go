@@ -111,6 +111,8 @@ func TestRelay(t *testing.T) {
 		{name: "upstream's own answer", path: "/v1/completions", body: `{` + dirty + `,"prompt_logprobs":1}`, note: "field_needs_upstream"},
 		{name: "echo with logprobs", path: "/v1/completions", body: `{` + dirty + `,"echo":true,"logprobs":1}`, note: "request_not_read"},
 		{name: "another model", path: "/v1/completions", body: `{"model":"x",` + dirty + `}`},
+		{name: "any name", path: "/v1/completions", body: `{"model":"gpt-3.5-turbo",` + dirty + `}`, healed: true, change: func(m *gateway.Model) { m.AnyName = true }},
+		{name: "any name, off", path: "/v1/completions", body: `{"model":"gpt-3.5-turbo",` + dirty + `,"unfray":{"heal":"off"}}`, change: func(m *gateway.Model) { m.AnyName = true }},
 		{name: "no tokenizer", path: "/v1/completions", body: `{` + dirty + `}`, note: "tokenizer_mismatch", change: func(m *gateway.Model) {
 			m.NoHeal, m.Model, m.Chat = &heal.Note{Code: "tokenizer_mismatch", Text: "x"}, nil, nil
 		}},

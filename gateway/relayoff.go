@@ -35,17 +35,15 @@ func (g *Gateway) passUnread(x *exchange, body []byte) error {
 	return g.proxy(x, g.cfg.Default, body)
 }
 
-// isPlain reports whether all models are those of the default upstream, by
-// their own names, and there is nothing to say of a request or to look for in it.
-// off says whether none is healed where a request does not say, native whether
-// the upstream speaks llama.cpp's own dialect.
+// isPlain reports whether the only model is one of the default upstream, by its
+// own name, and there is nothing to say of a request or to look for in it. off
+// says whether it is not healed where a request does not say, native whether the
+// upstream speaks llama.cpp's own dialect.
 func (g *Gateway) isPlain() (plain, off, native bool) {
-	plain, off, native = len(g.models) > 0 && g.sole(), true, true
-	for _, m := range g.models {
-		plain = plain && m.MaxTokens == 0 && m.Timeout <= 0 && m.NoHeal == nil &&
-			(m.AllowedHeal == nil || slices.Contains(m.AllowedHeal, heal.Off))
-		off = off && m.Heal == heal.Off
-		native = native && m.Native
+	if len(g.models) != 1 || !g.sole() {
+		return false, false, false
 	}
-	return plain, off, native
+	m := g.models[0]
+	plain = m.MaxTokens == 0 && m.Timeout <= 0 && m.NoHeal == nil && (m.AllowedHeal == nil || slices.Contains(m.AllowedHeal, heal.Off))
+	return plain, m.Heal == heal.Off, m.Native
 }

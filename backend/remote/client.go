@@ -35,6 +35,9 @@ type client struct {
 	base      *url.URL // nil: requests have a path only
 	key       string
 	timeout   time.Duration // of do
+	// closing says that the server closes a connection after a stream, without
+	// saying so: what was sent on it next would be lost.
+	closing bool
 }
 
 func newClient(o *Options) *client {
@@ -94,6 +97,7 @@ func (c *client) send(ctx context.Context, method, path, accept string, body []b
 		return nil, fmt.Errorf("remote: %w", err)
 	}
 	req.Header.Set("Accept", accept)
+	req.Close = c.closing && accept == eventStream
 	res, err := c.transport.RoundTrip(req)
 	if err != nil {
 		return nil, c.broken(ctx, method, path, err)
@@ -233,7 +237,7 @@ type events struct {
 // caller closes. Canceling ctx closes the connection.
 func (c *client) stream(ctx context.Context, path string, body []byte) (*events, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	res, err := c.send(ctx, http.MethodPost, path, "text/event-stream", body)
+	res, err := c.send(ctx, http.MethodPost, path, eventStream, body)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -247,10 +251,12 @@ func (c *client) stream(ctx context.Context, path string, body []byte) (*events,
 	return &events{ctx: ctx, cancel: cancel, body: res.Body, bound: bound, reader: wire.NewEventReader(bound)}, nil
 }
 
+const eventStream = "text/event-stream"
+
 // checkStream refuses an answer that is no stream of events. Some servers send
 // an error as plain JSON all the same.
 func (c *client) checkStream(ctx context.Context, path string, res *http.Response) error {
-	err := checkType(res, "text/event-stream")
+	err := checkType(res, eventStream)
 	if err == nil || checkType(res, "application/json") != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ func OpenLlamaCpp(ctx context.Context, o Options) (*LlamaCpp, error) {
 		return nil, err
 	}
 	b := &LlamaCpp{server{client: newClient(&o), options: o}}
+	b.client.closing = true
 	e := &llamaEngine{s: &b.server}
 	b.engine = e
 	if o.Tokenizer != nil {
