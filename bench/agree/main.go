@@ -19,6 +19,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ type settings struct {
 	tokens int // asked for
 	cuts   int
 	show   bool
+	only   string // IDs of cuts, separated by commas; "": all
 }
 
 // answer is what matters of a completion.
@@ -62,6 +64,7 @@ func main() {
 	flag.IntVar(&s.bytes, "bytes", 15, "bytes of the continuation that are compared")
 	flag.IntVar(&s.tokens, "tokens", 16, "tokens that are asked for")
 	flag.IntVar(&s.cuts, "cuts", 200, "cuts of each file")
+	flag.StringVar(&s.only, "only", "", "IDs of the cuts to ask for, separated by commas (default: all)")
 	flag.BoolVar(&s.show, "show", false, "print every difference")
 	flag.Parse()
 	t, err := tokenizer.Open(tok)
@@ -102,7 +105,12 @@ func compareFile(path string, t *tokenizer.Tokenizer, s *settings) error {
 	}
 	var equal, differ, healed, requests, cached, prompt int
 	widest := 0.0
+	asked := 0
 	for i := range cuts {
+		if s.only != "" && !slices.Contains(strings.Split(s.only, ","), cuts[i].ID) {
+			continue
+		}
+		asked++
 		a, err := s.ask(s.a, cuts[i].Prompt, 0)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.a, err)
@@ -130,8 +138,8 @@ func compareFile(path string, t *tokenizer.Tokenizer, s *settings) error {
 			fmt.Fprintf(os.Stderr, "%s: %q, %q: %s\n", cuts[i].ID, head(a.text, s.bytes), head(b.text, s.bytes), story)
 		}
 	}
-	fmt.Printf("| %s | %d | %d of %d (%.1f %%) | %d | %.2f | %.1f %% | %.3f |\n", path, healed, equal, len(cuts),
-		100*float64(equal)/float64(len(cuts)), differ, float64(requests)/float64(max(healed, 1)), 100*float64(cached)/float64(max(prompt, 1)), widest)
+	fmt.Printf("| %s | %d | %d of %d (%.1f %%) | %d | %.2f | %.1f %% | %.3f |\n", path, healed, equal, asked,
+		100*float64(equal)/float64(max(asked, 1)), differ, float64(requests)/float64(max(healed, 1)), 100*float64(cached)/float64(max(prompt, 1)), widest)
 	return nil
 }
 
@@ -153,18 +161,30 @@ func (s *settings) explain(prompt string) (gap float64, story string, err error)
 		if p.text == q.text {
 			continue
 		}
-		inA, okA := p.top[q.text]
-		inB, okB := q.top[p.text]
-		gapA, gapB := math.Inf(1), math.Inf(1)
-		if okA {
-			gapA = math.Abs(p.logprob - inA)
-		}
-		if okB {
-			gapB = math.Abs(q.logprob - inB)
+		gapA := math.Abs(value(p.top, p.text, i == 0) - value(p.top, q.text, i == 0))
+		gapB := math.Abs(value(q.top, p.text, i == 0) - value(q.top, q.text, i == 0))
+		if math.IsNaN(gapA + gapB) { // both are out of sight
+			gapA, gapB = math.Inf(1), math.Inf(1)
 		}
 		return max(gapA, gapB), fmt.Sprintf("token %d: %q or %q, apart by %.3f here and %.3f there", i, p.text, q.text, gapA, gapB), nil
 	}
 	return 0, "no difference with log-probabilities asked for", nil
+}
+
+// value is the log-probability of a token among the likeliest, negative infinity
+// if it is none of them. The first token may begin inside the prompt: its text is
+// the part beyond it.
+func value(top map[string]float64, text string, first bool) float64 {
+	if v, ok := top[text]; ok && !first {
+		return v
+	}
+	best := math.Inf(-1)
+	for k, v := range top {
+		if k == text || first && strings.HasSuffix(k, text) {
+			best = max(best, v)
+		}
+	}
+	return best
 }
 
 // ask completes a prompt.
