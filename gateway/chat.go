@@ -17,22 +17,15 @@ import (
 const maxMessages = 4096
 
 func (g *Gateway) chatCompletions(x *exchange) error {
-	body, err := g.readBody(x)
-	if err != nil {
-		return err
-	}
-	if g.passesUnread(x, body) {
-		return g.passUnread(x, body)
-	}
-	q := &request{body: body}
-	req, err := wire.DecodeChat(body)
-	if q.err = err; err == nil {
-		q.model, q.unread = req.Model, req.Ignored
-		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
-			return g.chatJob(x, m, req, body, fields)
+	return g.relay(x, func(q *request) {
+		req, err := wire.DecodeChat(q.body)
+		if q.err = err; err == nil {
+			q.model, q.unread = req.Model, req.Ignored
+			q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
+				return g.chatJob(x, m, req, q.body, fields)
+			}
 		}
-	}
-	return g.serve(x, q)
+	})
 }
 
 // chatJob checks a request for chat completions.

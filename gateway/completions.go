@@ -15,22 +15,15 @@ import (
 const defaultMaxTokens = 16
 
 func (g *Gateway) completions(x *exchange) error {
-	body, err := g.readBody(x)
-	if err != nil {
-		return err
-	}
-	if g.passesUnread(x, body) {
-		return g.passUnread(x, body)
-	}
-	q := &request{body: body}
-	req, err := wire.DecodeCompletion(body)
-	if q.err = err; err == nil {
-		q.model, q.unread = req.Model, req.Ignored
-		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
-			return g.completionJob(x, m, req, fields)
+	return g.relay(x, func(q *request) {
+		req, err := wire.DecodeCompletion(q.body)
+		if q.err = err; err == nil {
+			q.model, q.unread = req.Model, req.Ignored
+			q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
+				return g.completionJob(x, m, req, fields)
+			}
 		}
-	}
-	return g.serve(x, q)
+	})
 }
 
 // completionJob checks a request for completions.

@@ -23,25 +23,18 @@ const (
 
 // infill serves llama.cpp's POST /infill.
 func (g *Gateway) infill(x *exchange) error {
-	body, err := g.readBody(x)
-	if err != nil {
-		return err
-	}
-	if g.passesUnread(x, body) {
-		return g.passUnread(x, body)
-	}
-	q := &request{body: body}
-	req, err := wire.DecodeInfill(body)
-	if q.err = err; err == nil {
-		q.model, q.unread, q.whole = req.Model, req.Ignored, g.lacksNative(req.Model)
-		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
-			if q.whole {
-				fields = nil
+	err := g.relay(x, func(q *request) {
+		req, err := wire.DecodeInfill(q.body)
+		if q.err = err; err == nil {
+			q.model, q.unread, q.whole = req.Model, req.Ignored, g.lacksNative(req.Model)
+			q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
+				if q.whole {
+					fields = nil
+				}
+				return g.infillJob(x, m, req, fields)
 			}
-			return g.infillJob(x, m, req, fields)
 		}
-	}
-	err = g.serve(x, q)
+	})
 	if none := new(fim.NoFIMError); errors.As(err, &none) {
 		return &apiError{status: http.StatusNotImplemented, kind: "not_supported_error", message: none.Error(), cause: err}
 	}

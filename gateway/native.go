@@ -14,25 +14,18 @@ import (
 
 // native serves llama.cpp's POST /completion.
 func (g *Gateway) native(x *exchange) error {
-	body, err := g.readBody(x)
-	if err != nil {
-		return err
-	}
-	if g.passesUnread(x, body) {
-		return g.passUnread(x, body)
-	}
-	q := &request{body: body}
-	req, err := wire.DecodeNative(body)
-	if q.err = err; err == nil {
-		q.model, q.unread, q.whole = req.Model, req.Ignored, g.lacksNative(req.Model)
-		q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
-			if q.whole {
-				fields = nil
+	return g.relay(x, func(q *request) {
+		req, err := wire.DecodeNative(q.body)
+		if q.err = err; err == nil {
+			q.model, q.unread, q.whole = req.Model, req.Ignored, g.lacksNative(req.Model)
+			q.job = func(m *model, fields map[string]json.RawMessage) (*job, error) {
+				if q.whole {
+					fields = nil
+				}
+				return g.nativeJob(x, m, req, fields)
 			}
-			return g.nativeJob(x, m, req, fields)
 		}
-	}
-	return g.serve(x, q)
+	})
 }
 
 // lacksNative reports whether the server of a model does not speak llama.cpp's

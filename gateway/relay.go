@@ -35,6 +35,20 @@ type request struct {
 	job func(m *model, fields map[string]json.RawMessage) (*job, error)
 }
 
+// relay answers a request that may be healed. read fills in what its body says.
+func (g *Gateway) relay(x *exchange, read func(q *request)) error {
+	body, err := g.readBody(x)
+	if err != nil {
+		return err
+	}
+	if g.passesUnread(x, body) {
+		return g.passUnread(x, body)
+	}
+	q := &request{body: body}
+	read(q)
+	return g.serve(x, q)
+}
+
 // serve answers a request, by way of the model's own server where it has one
 // and nothing is to be healed.
 func (g *Gateway) serve(x *exchange, q *request) error {
