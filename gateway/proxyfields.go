@@ -67,7 +67,7 @@ func passTarget(r *http.Request) (*url.URL, error) {
 	switch {
 	case r.Method == http.MethodConnect, r.Method == http.MethodTrace:
 		// A TRACE would show the upstream's key.
-		return refuse(http.StatusNotImplemented, "method_not_implemented", "the method "+r.Method+" is not implemented here")
+		return refuse(http.StatusNotImplemented, "method_not_implemented", "the method "+r.Method+" is not passed on here")
 	case hasToken(r.Header["Connection"], "upgrade") && hasToken(r.Header["Upgrade"], "websocket"):
 		return refuse(http.StatusNotImplemented, "upgrade_not_implemented", "WebSocket connections are not passed on: use HTTP requests, and event streams for answers in parts")
 	case r.URL.IsAbs():

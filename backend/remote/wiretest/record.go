@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 )
 
@@ -100,6 +101,9 @@ func (r *recorded) Close() error {
 	return err
 }
 
+// modelRoot is where vLLM says its model is: a path of the machine that recorded.
+var modelRoot = regexp.MustCompile(`"root":"/[^"]*"`)
+
 // Write writes the recording to a file. All bodies must have been closed.
 func (r *Recorder) Write(path string) error {
 	r.mu.Lock()
@@ -119,7 +123,7 @@ func (r *Recorder) Write(path string) error {
 		if err != nil {
 			return fmt.Errorf("wiretest: %w", err)
 		}
-		b.Write(append(line, '\n'))
+		b.Write(append(modelRoot.ReplaceAll(line, []byte(`"root":"/models/smollm2"`)), '\n'))
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
