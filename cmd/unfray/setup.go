@@ -105,7 +105,7 @@ func (s *setup) addServed(ctx context.Context, spec *upstreamSpec, pool *upstrea
 	}
 	served := o.served
 	served.Upstream, served.UpstreamName = up, o.served.Name
-	served.AnyName = served.Native && o.inspection != nil && len(o.inspection.Models) == 1
+	served.AnyName = up == s.cfg.Default && served.Native && o.inspection != nil && len(o.inspection.Models) == 1
 	served.Heal, served.AllowedHeal, served.MaxTokens, served.Aliases, served.Timeout = m.Heal, m.AllowedHeal, m.MaxTokens, m.Aliases, m.Timeout
 	if m.Name != "" {
 		served.Name = m.Name
