@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -95,6 +96,7 @@ type Model struct {
 	// Chat tokenizes conversations; nil: the model's template does.
 	Chat backend.ChatTokenizer
 	// NoHeal, if not nil, says why nothing is healed. Answers carry its code.
+	// [Gateway.SetNoHeal] changes it.
 	NoHeal *heal.Note
 }
 
@@ -147,6 +149,27 @@ type model struct {
 	template *chatTemplate
 	// templateErr says why there is no template to chat with.
 	templateErr error
+
+	noHeal atomic.Pointer[heal.Note] // that of NoHeal, as it is now
+}
+
+// setNoHeal changes why nothing is healed, nil if all is well.
+func (m *model) setNoHeal(to *metrics, why *heal.Note) {
+	if old := m.noHeal.Swap(why); old != nil {
+		to.disabled.DeleteLabelValues(m.Name, old.Code)
+	}
+	if why != nil {
+		to.disabled.WithLabelValues(m.Name, why.Code).Set(1)
+	}
+}
+
+// SetNoHeal stops the healing of a model's prompts from now on, as when its server
+// turns out to run another one, or with nil lets it go on. It may be called while
+// requests are served. A model that has none to heal with stays as it is.
+func (g *Gateway) SetNoHeal(name string, why *heal.Note) {
+	if m := g.lookup(name); m != nil && m.Model.Model != nil {
+		m.setNoHeal(g.metrics, why)
+	}
 }
 
 // New checks the configuration and prepares the models' chat templates. A
@@ -192,9 +215,7 @@ func New(cfg Config) (*Gateway, error) {
 
 func (g *Gateway) newModel(m Model) *model {
 	served := &model{Model: m}
-	if m.NoHeal != nil {
-		g.metrics.disabled.WithLabelValues(m.Name, m.NoHeal.Code).Set(1)
-	}
+	served.setNoHeal(g.metrics, m.NoHeal)
 	if m.Model == nil || m.Chat != nil {
 		return served
 	}

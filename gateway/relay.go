@@ -92,8 +92,8 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 	if q.whole {
 		if err == nil {
 			why := "there is none"
-			if m.NoHeal != nil {
-				why = m.NoHeal.Text
+			if no := m.noHeal.Load(); no != nil {
+				why = no.Text
 			}
 			err = badRequest("", "this endpoint needs the model's tokenizer, and %s", why)
 		}
@@ -214,8 +214,8 @@ const noNote = "-"
 // tryHealed answers a request for a model with an upstream if it is to be healed.
 // If not, it returns why, and has written nothing.
 func (g *Gateway) tryHealed(x *exchange, m *model, q *request) (note string, err error) {
-	if m.NoHeal != nil {
-		return m.NoHeal.Code, nil
+	if no := m.noHeal.Load(); no != nil {
+		return no.Code, nil
 	}
 	if m.Model.Model == nil {
 		return noNote, nil

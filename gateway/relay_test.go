@@ -241,3 +241,23 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 }
+
+// Healing stops and goes on while requests are served.
+func TestSetNoHeal(t *testing.T) {
+	r := newRelayRig(t, nil)
+	const body = `{"prompt":"The capital of France is Pa","temperature":0,"max_tokens":4}`
+	r.gateway.SetNoHeal("toy", &heal.Note{Code: "tokenizer_mismatch", Text: "x"})
+	if a := r.complete(body); string(a.body) != "as it is" || a.header.Get("X-Unfray-Note") != "tokenizer_mismatch" {
+		t.Errorf("%v %s", a.header, a.body)
+	}
+	if a := r.send("GET", "/metrics", ""); !strings.Contains(string(a.body), `unfray_healing_disabled{model="toy",reason="tokenizer_mismatch"} 1`) {
+		t.Error("no metric")
+	}
+	r.gateway.SetNoHeal("toy", nil)
+	if a := r.complete(body); !strings.Contains(string(a.body), `"tokens_removed"`) {
+		t.Errorf("%s", a.body)
+	}
+	if a := r.send("GET", "/metrics", ""); strings.Contains(string(a.body), "unfray_healing_disabled{") {
+		t.Error("the metric stays")
+	}
+}

@@ -120,6 +120,9 @@ func (s *setup) serve(ctx context.Context, errOut io.Writer, listeners ...net.Li
 	if err != nil {
 		return err
 	}
+	for _, a := range s.admissions {
+		a.serve(g)
+	}
 	for _, line := range s.lines {
 		fmt.Fprintln(errOut, "unfray:", line)
 	}

@@ -27,6 +27,8 @@ type setup struct {
 	slots   int      // of the last server that tells how many requests it works on at once
 	closers []io.Closer
 	tell    func(string)
+
+	admissions map[*upstream.Pool]*admission
 }
 
 func newSetup(log *slog.Logger) *setup {
@@ -62,12 +64,18 @@ func (s *setup) addEngine(ctx context.Context, flags *modelFlags, m gateway.Mode
 // addPool makes the connections to a server.
 func (s *setup) addPool(name string, spec *upstreamSpec) (*upstream.Pool, error) {
 	spec.pool.Log = s.cfg.Log
+	a := &admission{alone: len(spec.pool.Endpoints) == 1}
+	spec.pool.Health.Admit, spec.pool.Health.Lost = a.admit, a.lost
 	pool, err := upstream.New(spec.pool)
 	if err != nil {
 		return nil, err
 	}
 	s.closers = append(s.closers, pool)
 	s.pools.add(name, pool)
+	if s.admissions == nil {
+		s.admissions = map[*upstream.Pool]*admission{}
+	}
+	s.admissions[pool] = a
 	return pool, nil
 }
 
@@ -111,6 +119,9 @@ func (s *setup) addServed(ctx context.Context, spec *upstreamSpec, pool *upstrea
 		served.Name = m.Name
 	}
 	s.cfg.Models = append(s.cfg.Models, served)
+	if served.Model != nil {
+		s.admissions[pool].add(admitted{served.Name, spec, served.Model.Tokenizer()})
+	}
 	if served.NoHeal != nil {
 		s.lines = append(s.lines, fmt.Sprintf("%s, run by %s at %s, is not healed: %s", served.Name, spec.kind, at, served.NoHeal.Text))
 		return nil

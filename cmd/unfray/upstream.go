@@ -33,6 +33,7 @@ const (
 	codeNoTokenizer       = "tokenizer_missing"
 	codeTokenizerMismatch = "tokenizer_mismatch"
 	codeKindPassedOn      = "kind_passed_on"
+	codeServerLost        = "server_lost"
 )
 
 // healedKinds are the servers whose prompts are healed; requests to those of
@@ -238,14 +239,21 @@ func (s *upstreamSpec) verifyAll(ctx context.Context, b remoteBackend, tok *toke
 		return err
 	}
 	for _, at := range s.pool.Endpoints {
-		one, err := openRemote(ctx, s.kind, remote.Options{Base: at, Key: s.key, Model: s.model, Tokenizer: tok})
-		if err != nil {
-			continue
+		if err := s.verifyOne(ctx, at, tok); errors.As(err, new(*remote.MismatchError)) {
+			return err
 		}
-		err = one.TokenizerError()
-		if err := errors.Join(err, one.Close()); err != nil {
-			return fmt.Errorf("%s: %w", at.Redacted(), err)
-		}
+	}
+	return nil
+}
+
+// verifyOne asks a server by itself.
+func (s *upstreamSpec) verifyOne(ctx context.Context, at *url.URL, tok *tokenizer.Tokenizer) error {
+	one, err := openRemote(ctx, s.kind, remote.Options{Base: at, Key: s.key, Model: s.model, Tokenizer: tok})
+	if err == nil {
+		err = errors.Join(one.TokenizerError(), one.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", at.Redacted(), err)
 	}
 	return nil
 }

@@ -52,6 +52,12 @@ func newEndpoint(u *url.URL) (*endpoint, error) {
 	return &endpoint{name: name, url: base, healthy: true}, nil
 }
 
+// copyURL returns scheme, host and base path.
+func (e *endpoint) copyURL() *url.URL {
+	u := *e.url
+	return &u
+}
+
 // climbs reports whether a decoded path holds a segment "." or "..", also one
 // behind an encoded slash or a backslash, which some servers take for a slash.
 func climbs(path string) bool {

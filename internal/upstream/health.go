@@ -22,6 +22,13 @@ type Health struct {
 	// again; 0: 2. The first check decides alone.
 	Failures, Successes int
 
+	// Admit, if not nil, is asked of an endpoint that answers its checks again,
+	// before it is used again; an error keeps it out until the next check. Lost,
+	// if not nil, is told of one that does not answer them any more. Both run
+	// beside requests, and hold up the checks of that endpoint only.
+	Admit func(ctx context.Context, endpoint *url.URL) error
+	Lost  func(endpoint *url.URL)
+
 	lenient bool
 }
 
@@ -68,6 +75,9 @@ func (p *Pool) keepChecking(ctx context.Context, e *endpoint) {
 		case <-timer.C:
 		}
 		err := p.check(ctx, e)
+		if err == nil {
+			err = p.admit(ctx, e)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -75,6 +85,17 @@ func (p *Pool) keepChecking(ctx context.Context, e *endpoint) {
 		interval := p.cfg.Health.Interval
 		timer.Reset(interval - interval/10 + rand.N(interval/5+1))
 	}
+}
+
+// admit asks whether an endpoint that is well again may be used again.
+func (p *Pool) admit(ctx context.Context, e *endpoint) error {
+	p.mu.Lock()
+	out := !e.healthy
+	p.mu.Unlock()
+	if !out || p.cfg.Health.Admit == nil {
+		return nil
+	}
+	return p.cfg.Health.Admit(ctx, e.copyURL())
 }
 
 // check asks an endpoint for its health.
@@ -129,6 +150,9 @@ func (p *Pool) noteCheck(e *endpoint, err error) {
 	case changed && well:
 		p.cfg.Log.Info("upstream endpoint is healthy", "endpoint", e.name)
 	case changed:
+		if lost := p.cfg.Health.Lost; lost != nil {
+			lost(e.copyURL())
+		}
 		p.cfg.Log.Warn("upstream endpoint is unhealthy", "endpoint", e.name, "reason", clip(err.Error()))
 	}
 }
