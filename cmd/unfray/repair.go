@@ -108,7 +108,7 @@ func (r *repairFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	case r.diff:
-		if err := newDisplay(out).diff(out, data, result); err != nil {
+		if err := newDisplay(out).diff(out, data, changesOf(result)); err != nil {
 			return err
 		}
 	default:

@@ -61,13 +61,25 @@ func (r *diffRow) write(w io.Writer, sign string) {
 	}
 }
 
+// changes is what a diff shows.
+type changes struct {
+	outcome  jsonrepair.Outcome
+	edits    []jsonrepair.Edit
+	findings []jsonrepair.Finding // by offset
+	readings []jsonrepair.Reading
+}
+
+func changesOf(r *jsonrepair.Result) changes {
+	return changes{r.Outcome, slices.Collect(r.Edits()), r.Findings, r.Readings}
+}
+
 // diff prints what was changed in data, and a line that counts it.
-func (d display) diff(out io.Writer, data []byte, r *jsonrepair.Result) error {
+func (d display) diff(out io.Writer, data []byte, c changes) error {
 	w := bufio.NewWriter(out)
 	lines := lineCounter{data: data, line: 1}
-	findings := r.Findings
+	findings := c.findings
 	before := 0 // the end of the last place
-	for edits := slices.Collect(r.Edits()); len(edits) > 0; {
+	for edits := c.edits; len(edits) > 0; {
 		n := d.together(data, edits)
 		for len(findings) > 0 && findings[0].Offset < edits[0].Offset {
 			d.finding(w, &lines, findings[0])
@@ -85,11 +97,11 @@ func (d display) diff(out io.Writer, data []byte, r *jsonrepair.Result) error {
 		d.finding(w, &lines, f)
 	}
 	columns := min(max(d.columns, minColumns), maxColumns)
-	for i, reading := range r.Readings {
+	for i, reading := range c.readings {
 		fmt.Fprintf(w, "%s %s\n  %s\n", d.paint(placeSGR, fmt.Sprintf("reading %d:", i+1)), reading.Why,
 			runewidth.Truncate(contextText(reading.Text[:min(len(reading.Text), 4*columns)]), columns-2, "…"))
 	}
-	fmt.Fprintln(w, summary(r.Outcome, countKinds(nil, r.Edits())))
+	fmt.Fprintln(w, summary(c.outcome, countKinds(nil, slices.Values(c.edits))))
 	return w.Flush()
 }
 

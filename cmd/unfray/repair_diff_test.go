@@ -15,7 +15,7 @@ import (
 func diffOf(t testing.TB, d display, in string, o jsonrepair.Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := d.diff(&b, []byte(in), jsonrepair.Repair([]byte(in), o)); err != nil {
+	if err := d.diff(&b, []byte(in), changesOf(jsonrepair.Repair([]byte(in), o))); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

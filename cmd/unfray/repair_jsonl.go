@@ -17,14 +17,14 @@ import (
 	"github.com/unfray/unfray/jsonrepair"
 )
 
-// What a bulk repair holds at once.
+// What work on JSON Lines holds at once.
 const (
 	blockLines  = 64        // lines that are worked on by one goroutine in one go
 	blockBytes  = 256 << 10 // bytes of lines of the same, unless one line has more
 	bytesAtWork = 64 << 20  // bytes of lines read and not yet written, unless one line has more
 )
 
-// block is a run of lines of a bulk repair, and then of reports.
+// block is a run of lines, and then of reports.
 type block struct {
 	first int // number of the first line, from 1
 	lines [][]byte
@@ -73,9 +73,17 @@ func (t *tally) String() string {
 	return s
 }
 
-// bulk repairs the documents of a JSON Lines input on all cores and prints the
-// reports in the order of the input. It reads no further ahead than bytesAtWork.
-func (r *repairFlags) bulk(ctx context.Context, in io.Reader, size int64, out, errOut io.Writer) error {
+// bulk is work on the documents of a JSON Lines input.
+type bulk struct {
+	maxLine int // bytes; 0: no limit
+	// line handles one line, whose number it is told, adds to the count and
+	// appends a report.
+	line func(out *bytes.Buffer, line []byte, number int, t *tally) error
+}
+
+// run works on all cores and prints the reports in the order of the input. It reads no
+// further ahead than bytesAtWork. It returns what became of the documents.
+func (k *bulk) run(ctx context.Context, in io.Reader, size int64, out, errOut io.Writer) (*tally, error) {
 	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -83,11 +91,11 @@ func (r *repairFlags) bulk(ctx context.Context, in io.Reader, size int64, out, e
 	queue := make(chan *block, 4*workers) // in the order of the input
 	work := make(chan *block)
 	room := newRoom(ctx, bytesAtWork)
-	go r.readBlocks(ctx, in, room, queue, work)
+	go k.readBlocks(ctx, in, room, queue, work)
 	for range workers {
 		go func() {
 			for b := range work {
-				b.done <- r.repairBlock(b)
+				b.done <- k.block(b)
 			}
 		}()
 	}
@@ -110,16 +118,17 @@ func (r *repairFlags) bulk(ctx context.Context, in io.Reader, size int64, out, e
 		err = caller.Err()
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintln(errOut, "unfray:", &total)
-	return r.judgeBulk(&total)
+	return &total, nil
 }
 
-func (r *repairFlags) judgeBulk(t *tally) error {
+// judge returns the error that the outcomes are for the exit status.
+func (t *tally) judge(strict bool) error {
 	failed := t.outcomes[jsonrepair.Failed]
 	what := "failed"
-	if r.o.Strict {
+	if strict {
 		failed += t.outcomes[jsonrepair.Truncated] + t.outcomes[jsonrepair.Ambiguous]
 		what = "failed, broke off or were ambiguous"
 	}
@@ -172,10 +181,10 @@ func writeBlocks(w *bufio.Writer, queue <-chan *block, total *tally, written fun
 
 // readBlocks reads lines into blocks until the input or ctx ends, and closes both
 // channels then.
-func (r *repairFlags) readBlocks(ctx context.Context, in io.Reader, room *room, queue, work chan<- *block) {
+func (k *bulk) readBlocks(ctx context.Context, in io.Reader, room *room, queue, work chan<- *block) {
 	defer close(queue)
 	defer close(work)
-	lines := lineReader{r: bufio.NewReaderSize(interruptible(ctx, in), blockBytes), most: r.o.MaxBytes, line: 1}
+	lines := lineReader{r: bufio.NewReaderSize(interruptible(ctx, in), blockBytes), most: k.maxLine, line: 1}
 	for {
 		b := lines.block()
 		if b.err == io.EOF {
@@ -246,27 +255,41 @@ func (l *lineReader) next() (line []byte, n int, err error) {
 	}
 }
 
-func (r *repairFlags) repairBlock(b *block) repairedBlock {
+func (k *bulk) block(b *block) repairedBlock {
 	done := repairedBlock{tally: tally{kinds: map[jsonrepair.Kind]int{}}}
 	var out bytes.Buffer
 	for i, line := range b.lines {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		id, result := r.repairLine(line)
-		if result.Outcome == jsonrepair.Failed && id.unread {
-			result.Err.Cause = fmt.Sprintf("line %d: %s", b.first+i, result.Err.Cause)
-		}
-		done.outcomes[result.Outcome]++
-		countKinds(done.kinds, result.Edits())
-		line := report(result)
-		line.ID = id.raw
-		if done.err = writeJSON(&out, line); done.err != nil {
+		if done.err = k.line(&out, line, b.first+i, &done.tally); done.err != nil {
 			break
 		}
 	}
 	done.out = out.Bytes()
 	return done
+}
+
+// bulk repairs the documents of a JSON Lines input.
+func (r *repairFlags) bulk(ctx context.Context, in io.Reader, size int64, out, errOut io.Writer) error {
+	k := bulk{maxLine: r.o.MaxBytes, line: r.repairOne}
+	total, err := k.run(ctx, in, size, out, errOut)
+	if err != nil {
+		return err
+	}
+	return total.judge(r.o.Strict)
+}
+
+func (r *repairFlags) repairOne(out *bytes.Buffer, line []byte, number int, t *tally) error {
+	id, result := r.repairLine(line)
+	if result.Outcome == jsonrepair.Failed && id.unread {
+		result.Err.Cause = fmt.Sprintf("line %d: %s", number, result.Err.Cause)
+	}
+	t.outcomes[result.Outcome]++
+	countKinds(t.kinds, result.Edits())
+	p := report(result)
+	p.ID = id.raw
+	return writeJSON(out, p)
 }
 
 // lineID is the ID of a line.

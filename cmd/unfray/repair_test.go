@@ -289,7 +289,8 @@ func FuzzRepairLine(f *testing.F) {
 		if bytes.ContainsAny(line, "\n") {
 			return
 		}
-		done := r.repairBlock(&block{first: 1, lines: [][]byte{line}})
+		k := bulk{line: r.repairOne}
+		done := k.block(&block{first: 1, lines: [][]byte{line}})
 		if done.err != nil {
 			t.Fatal(done.err)
 		}
