@@ -13,7 +13,7 @@ func Repair(data []byte, o Options) *Result {
 		return failed(&Error{Offset: o.MaxBytes, Cause: "the document is longer than allowed", Tried: "raise MaxBytes"})
 	}
 	if !o.LaTeX && !o.Paths && Check(data, o.MaxDepth) == nil {
-		return &Result{Outcome: Valid, Text: data, Findings: suspicions(data)}
+		return &Result{Outcome: Valid, Text: data, Findings: Suspicions(data)}
 	}
 	return repair(data, o)
 }
@@ -275,8 +275,9 @@ func apply(out, data []byte, edits iter.Seq[Edit]) []byte {
 	return append(out, data[at:]...)
 }
 
-// suspicions finds valid escapes that may be LaTeX or parts of a path.
-func suspicions(data []byte) []Finding {
+// Suspicions returns the valid escapes of a strict JSON text that may be LaTeX or
+// parts of a path: the findings of [Repair] for a document that is [Valid].
+func Suspicions(data []byte) []Finding {
 	if bytes.IndexByte(data, '\\') < 0 {
 		return nil
 	}

@@ -52,6 +52,15 @@ func (r *Raw) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// Embed returns a JSON text as a part of another one, nil where it is nested more
+// than a thousand levels deep, which most readers refuse.
+func Embed(text []byte) Raw {
+	if !depthWithin(text, maxValueDepth) {
+		return nil
+	}
+	return text
+}
+
 // maxValueDepth is how deep a value may be nested to be part of a report.
 const maxValueDepth = 1000
 
@@ -66,9 +75,7 @@ func (r *Result) Report() *Report {
 	if r.Text != nil {
 		text := string(r.Text)
 		p.Text = &text
-		if depthWithin(r.Text, maxValueDepth) {
-			p.Value = r.Text
-		}
+		p.Value = Embed(r.Text)
 	}
 	i := 0
 	for e := range r.Edits() {
