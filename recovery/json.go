@@ -1,0 +1,392 @@
+package recovery
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/unfray/unfray/jsonrepair"
+	"github.com/unfray/unfray/recovery/extract"
+	"github.com/unfray/unfray/recovery/schema"
+	"github.com/unfray/unfray/recovery/textrepair"
+)
+
+// reading is one way to read the text as JSON.
+type reading struct {
+	strategy string
+	text     []byte // strict JSON
+	edits    []Edit // that make it of the attempt's text
+	outcome  Outcome
+	why      string
+	cost     int // edits
+
+	open         []jsonrepair.Open
+	findings     []jsonrepair.Finding // offsets in the attempt's text
+	alternatives []jsonrepair.Reading
+}
+
+// strict accepts an answer that is what was asked for.
+func (a *attempt) strict() (Verdict, string) {
+	bad := jsonrepair.Check(a.input, a.o.Budget.Depth)
+	if bad != nil {
+		return Nothing, fmt.Sprintf("no strict JSON: byte %d: %s", bad.Offset, bad.Cause)
+	}
+	if a.form == Auto && len(a.o.Tools) > 0 && a.o.uses(Calls) {
+		return Nothing, "it may be a call"
+	}
+	a.form = JSON
+	if a.o.JSON.LaTeX || a.o.JSON.Paths {
+		if verdict, why := a.repair(); verdict == Accepted {
+			return verdict, why
+		}
+		a.readings = nil
+	}
+	return a.offer(reading{strategy: Strict, text: a.input, outcome: Valid, why: "as it is", findings: jsonrepair.Suspicions(a.input)})
+}
+
+// offer takes a reading and accepts it if it is good for the form.
+func (a *attempt) offer(r reading) (Verdict, string) {
+	r.cost = len(r.edits)
+	fits, why := a.fits(r.text)
+	if r.outcome <= Repaired && fits {
+		a.take(r)
+		return Accepted, r.why
+	}
+	a.readings = append(a.readings, r)
+	switch {
+	case !fits:
+		return Changed, r.why + "; " + why
+	case r.outcome == Truncated:
+		return Changed, "it breaks off"
+	}
+	return Changed, "it can be read in several ways"
+}
+
+// fits reports whether a value is of the schema, and if not, why.
+func (a *attempt) fits(value []byte) (bool, string) {
+	if a.o.Schema == nil {
+		return true, ""
+	}
+	v := a.o.Schema.Validate(value)
+	if len(v) == 0 {
+		return true, ""
+	}
+	return false, fmt.Sprintf("not of the schema: %s: %s", pathOr(v[0].Path), v[0].Message)
+}
+
+func pathOr(path string) string {
+	if path == "" {
+		return "the value"
+	}
+	return path
+}
+
+// take makes a reading the text.
+func (a *attempt) take(r reading) {
+	a.form = JSON
+	a.find(r.findings)
+	a.apply(r.edits)
+	if a.edits == nil {
+		a.text = a.input
+	}
+	a.res.Outcome, a.res.Open, a.res.Readings = r.outcome, r.open, r.alternatives
+	if len(a.edits) > 0 && r.outcome == Valid {
+		a.res.Outcome = Repaired
+	}
+	a.readings = nil
+}
+
+// takeStrict accepts the text if it is good for the form as it stands.
+func (a *attempt) takeStrict(text []byte) bool {
+	if jsonrepair.Check(text, a.o.Budget.Depth) != nil {
+		return false
+	}
+	verdict, _ := a.offer(reading{strategy: Strict, text: text, outcome: Valid, why: "it is strict JSON now"})
+	return verdict == Accepted
+}
+
+func (a *attempt) jsonOptions() jsonrepair.Options {
+	o := a.o.JSON
+	o.Ended = o.Ended || a.o.ended()
+	o.MaxDepth, o.MaxEdits = a.o.Budget.Depth, a.o.Budget.Edits
+	if !a.end.IsZero() {
+		o.MaxTime = max(time.Until(a.end), time.Nanosecond)
+	}
+	return o
+}
+
+// locate finds JSON that is strict where it stands, and the fence that holds code.
+func (a *attempt) locate() (Verdict, string) {
+	if a.form == Code {
+		return a.locateCode()
+	}
+	found, err := extract.Candidates(a.text, a.o.answerOnly())
+	if a.form == Auto {
+		if a.form = a.guess(found); a.form == Text {
+			return Nothing, "the answer is text"
+		}
+	}
+	var whole []extract.Candidate
+	for _, c := range found {
+		if c.Complete && !c.Placeholder && !c.Doubtful && !c.Inside {
+			whole = append(whole, c)
+		}
+	}
+	switch {
+	case err != nil && len(whole) == 0:
+		return Exceeded, err.Error()
+	case len(whole) == 0:
+		return Nothing, "no strict JSON stands anywhere in it"
+	case a.o.Schema != nil:
+		return a.offerFitting(whole)
+	}
+	fenced := slices.DeleteFunc(slices.Clone(whole), func(c extract.Candidate) bool { return c.Where != extract.InFence })
+	switch {
+	case len(fenced) == 1 && !slices.ContainsFunc(found, func(c extract.Candidate) bool {
+		return c.Where < extract.InCode && c.Index != fenced[0].Index && !c.Doubtful
+	}):
+		return a.offer(a.candidate(fenced[0]))
+	case len(whole) == 1 && a.standsAlone(whole[0]):
+		return a.offer(a.candidate(whole[0]))
+	}
+	return Nothing, "strict JSON stands in it, but more than prose is around it"
+}
+
+// candidate is the reading of a place that holds strict JSON.
+func (a *attempt) candidate(c extract.Candidate) reading {
+	start, end := c.Start, c.End
+	r := reading{strategy: Locate, text: c.Text, outcome: Valid, why: "strict JSON " + c.Where.String()}
+	if bytes.Equal(a.text[start:end], c.Text) {
+		r.edits = cutTo(Locate, a.text, start, end, jsonrepair.Prose)
+	} else {
+		r.edits = []Edit{{replacement(a.text, c.Text, jsonrepair.Prose), Locate}}
+	}
+	return r
+}
+
+// offerFitting offers the places whose JSON fits the schema. Of several the likeliest
+// is taken, and of several that are as likely the last, for models correct
+// themselves; if their values differ, that is ambiguous.
+func (a *attempt) offerFitting(whole []extract.Candidate) (Verdict, string) {
+	var fit []extract.Candidate
+	why := ""
+	for _, c := range whole {
+		ok, not := a.fits(c.Text)
+		if ok {
+			fit = append(fit, c)
+			continue
+		}
+		r := a.candidate(c)
+		r.cost = len(r.edits)
+		a.readings = append(a.readings, r)
+		why = r.why + "; " + not
+	}
+	if len(fit) == 0 {
+		return Changed, why
+	}
+	best := extract.Rank(fit, nil)[0]
+	var equals []reading
+	for _, c := range fit {
+		if c.Where == best.Where && c.Type == best.Type {
+			equals = append(equals, a.candidate(c))
+		}
+	}
+	slices.Reverse(equals)
+	r := equals[0]
+	if n := distinct(equals); n > 1 {
+		r.outcome, r.why = Ambiguous, fmt.Sprintf("%d different values fit the schema; the last is taken", n)
+		for _, e := range equals {
+			r.alternatives = append(r.alternatives, jsonrepair.Reading{Text: e.text, Why: e.why, Cost: len(e.edits)})
+		}
+		a.take(r)
+		return Accepted, r.why
+	}
+	return a.offer(r)
+}
+
+// distinct counts the different texts of readings.
+func distinct(rs []reading) int {
+	seen := map[string]bool{}
+	for _, r := range rs {
+		seen[string(r.text)] = true
+	}
+	return len(seen)
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// standsAlone reports whether what is around a place is prose: nothing there looks
+// like a part of the same document.
+func (a *attempt) standsAlone(c extract.Candidate) bool {
+	rest := bytes.TrimSpace(a.text[c.End:])
+	if len(rest) > 0 && bytes.IndexByte([]byte(",:]}"), rest[0]) >= 0 {
+		return false
+	}
+	return bytes.IndexAny(a.text[:c.Start], "{[\"") < 0 && bytes.IndexAny(rest, "{}[]\"") < 0
+}
+
+// repair mends the syntax.
+func (a *attempt) repair() (Verdict, string) {
+	r := jsonrepair.Repair(a.text, a.jsonOptions())
+	if r.Text == nil {
+		if r.Outcome == Ambiguous { // and it was not to choose
+			a.tie, a.res.Outcome, a.res.Readings = true, Ambiguous, r.Readings
+			a.find(r.Findings)
+			return Rejected, "it can be read in several ways"
+		}
+		if r.Err != nil {
+			a.res.Err = &Error{r.Err.Offset, r.Err.Cause, r.Err.Tried}
+		}
+		return Nothing, "no JSON could be made of it"
+	}
+	edits := make([]Edit, 0, r.EditCount())
+	for e := range r.Edits() {
+		edits = append(edits, Edit{e, Repair})
+	}
+	if a.o.Schema != nil {
+		// Each of several documents may be the one.
+		for v := range r.Values() {
+			a.readings = append(a.readings, reading{
+				strategy: Repair, text: v, outcome: Repaired, why: "one of several values",
+				edits: []Edit{{replacement(a.text, v, jsonrepair.SeveralValues), Repair}}, cost: len(edits),
+			})
+		}
+		for _, alt := range r.Readings {
+			a.readings = append(a.readings, reading{
+				strategy: Repair, text: alt.Text, outcome: Repaired, why: alt.Why, cost: alt.Cost,
+				edits: []Edit{{replacement(a.text, alt.Text, jsonrepair.DoubtfulQuote), Repair}},
+			})
+		}
+	}
+	return a.offer(reading{
+		strategy: Repair, text: r.Text, edits: edits, outcome: r.Outcome, open: r.Open,
+		findings: r.Findings, alternatives: r.Readings, why: fmt.Sprintf("%d edits of the syntax", len(edits)),
+	})
+}
+
+// notation reads YAML and XML-ish answers.
+func (a *attempt) notation() (Verdict, string) {
+	if found, _ := extract.Candidates(a.text, a.o.answerOnly()); slices.ContainsFunc(found, func(c extract.Candidate) bool {
+		return c.Type != extract.Scalar && !c.Placeholder && (!c.Doubtful || bytes.IndexByte(bytes.TrimSpace(a.text), '\n') < 0)
+	}) {
+		return Nothing, "it is JSON"
+	}
+	for _, n := range []struct {
+		name string
+		read func([]byte, extract.Options) ([]byte, error)
+	}{{"YAML", extract.YAML}, {"XML", extract.XML}} {
+		out, err := n.read(a.text, a.o.answerOnly())
+		if err != nil {
+			continue
+		}
+		return a.offer(reading{
+			strategy: Notation, text: out, outcome: Repaired, why: "read as " + n.name,
+			edits: []Edit{{replacement(a.text, out, OtherNotation), Notation}},
+		})
+	}
+	return Nothing, "neither YAML nor XML"
+}
+
+// fit chooses among the readings by the schema and changes values to fit it.
+func (a *attempt) fit() (Verdict, string) {
+	if a.o.Schema == nil || len(a.readings) == 0 {
+		return Nothing, "no schema"
+	}
+	in := make([]schema.Reading, len(a.readings))
+	for i, r := range a.readings {
+		in[i] = schema.Reading{Text: r.text, Cost: r.cost}
+		if r.outcome == Truncated {
+			in[i].Cost += truncatedCost
+		}
+	}
+	f := a.o.Schema.Fit(in, a.o.Fit)
+	switch f.Outcome {
+	case Failed:
+		a.res.Violations = f.Violations
+		return Nothing, "no reading can be made to fit the schema"
+	case Ambiguous:
+		for _, c := range f.Readings {
+			why := fmt.Sprintf("%d values changed to fit the schema", len(c.Coercions))
+			a.res.Readings = append(a.res.Readings, jsonrepair.Reading{Text: c.Value, Why: why, Cost: c.Score})
+		}
+		a.tie = true
+		a.res.Outcome = Ambiguous
+		return Rejected, "several values fit the schema equally well"
+	}
+	r := a.readings[f.Index]
+	r.edits = compose(r.edits, r.text, tagged(Schema, f.Edits))
+	r.text, r.alternatives = f.Value, nil
+	r.why = fmt.Sprintf("%d values changed to fit the schema", len(f.Coercions))
+	if r.outcome != Truncated {
+		r.outcome = Repaired
+	}
+	a.res.Coercions = f.Coercions
+	a.take(r)
+	if r.outcome == Truncated {
+		a.readings = nil
+		return Changed, r.why + "; it breaks off"
+	}
+	return Accepted, r.why
+}
+
+// truncatedCost makes a reading that breaks off worse than any whole one.
+const truncatedCost = 1000
+
+// mend repairs characters: in text, or in the strings of JSON.
+func (a *attempt) mend() (Verdict, string) {
+	o := a.o.Text
+	var r *textrepair.Result
+	switch a.form {
+	case JSON:
+		a.settle()
+		if !a.o.Strings {
+			// What else looks strange in a string may have been meant.
+			o.Leave = append(slices.Clip(o.Leave), textrepair.Control, textrepair.TerminalEscape, textrepair.ZeroWidth,
+				textrepair.BidiControl, textrepair.LineEnd, textrepair.TokenMark, textrepair.ByteToken)
+		}
+		if !a.o.Strings && a.edits == nil {
+			o.Leave = append(o.Leave, textrepair.Entity)
+		}
+		if r = textrepair.RepairJSON(a.text, o); r.Err != nil {
+			return Nothing, "there is no JSON"
+		}
+	case Code:
+		o.Kind = textrepair.Code
+		fallthrough
+	default:
+		r = textrepair.Repair(a.text, o)
+	}
+	a.find(r.Findings)
+	if len(r.Edits) == 0 {
+		return Nothing, "its characters are sound"
+	}
+	a.apply(tagged(Mend, r.Edits))
+	if a.res.Outcome == Valid {
+		a.res.Outcome = Repaired
+	}
+	return Changed, fmt.Sprintf("%d places mended", len(r.Edits))
+}
+
+// settle takes the best reading where none was acceptable.
+func (a *attempt) settle() {
+	if a.accepted || len(a.readings) == 0 {
+		return
+	}
+	best := 0
+	for i, r := range a.readings {
+		if rank(r) < rank(a.readings[best]) {
+			best = i
+		}
+	}
+	a.take(a.readings[best])
+}
+
+// rank orders readings of which none is acceptable: lower is better.
+func rank(r reading) int {
+	n := int(r.outcome) * 1000
+	if r.strategy == Repair && r.why == "one of several values" {
+		n += 5000 // the array of all loses nothing
+	}
+	return n + r.cost
+}

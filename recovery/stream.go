@@ -1,0 +1,335 @@
+package recovery
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/unfray/unfray/jsonrepair"
+	"github.com/unfray/unfray/recovery/extract"
+	"github.com/unfray/unfray/recovery/loop"
+	"github.com/unfray/unfray/recovery/textrepair"
+	"github.com/unfray/unfray/recovery/toolcall"
+)
+
+// Stream recovers an answer while it arrives. What it gives is final: it is never
+// taken back. It is for one goroutine.
+//
+// Reasoning, calls, the syntax of JSON, and characters are recovered on the way.
+// What needs the whole answer is done by [Stream.Close] as far as what was given
+// already is the beginning of it: a value that was given stays, also where it does
+// not fit the schema, and copies of a loop stay that were given before it was
+// known for one. The result says what became of the text as it was given.
+type Stream struct {
+	o    Options
+	form Form // Auto until enough has come to tell
+
+	input []byte // all that came, up to the budget
+	given []byte // all that was given
+	over  bool   // more came than the budget allows
+
+	thoughts *extract.Scanner
+	thought  thought
+	trim     bool   // white space behind reasoning is dropped
+	held     []byte // of the answer, while the form is not known
+	json     *jsonrepair.Stream
+	calls    *toolcall.Stream
+	mend     *textrepair.Stream
+	loop     *loop.Detector
+	stopped  bool
+}
+
+// Delta is what can be given on.
+type Delta struct {
+	Text, Reasoning []byte
+	Calls           []toolcall.Delta
+	// Stop says that the answer has run into a loop: nothing more of it is needed.
+	Stop bool
+}
+
+// NewStream returns a stream without input. An answer of form Auto is taken for JSON
+// where it begins like that, else for text. Code is given as it comes.
+func NewStream(o Options) *Stream {
+	o.Budget = o.Budget.withDefaults()
+	s := &Stream{o: o, form: o.Form}
+	if o.uses(Reasoning) {
+		if s.o.Extract.Unopened == 0 {
+			s.o.Extract.Unopened = -1 // what was given cannot become reasoning
+		}
+		s.thoughts = extract.NewScanner(s.o.Extract)
+	}
+	if o.uses(Loops) {
+		s.loop = loop.New(o.Loop)
+	}
+	s.begin()
+	return s
+}
+
+// begin prepares for the form, once it is known.
+func (s *Stream) begin() {
+	switch s.form {
+	case JSON:
+		if s.o.uses(Repair) {
+			o := s.o.JSON
+			o.MaxDepth, o.MaxEdits = s.o.Budget.Depth, s.o.Budget.Edits
+			s.json = jsonrepair.NewStream(o)
+		}
+	case Text:
+		if s.o.uses(Calls) && (len(s.o.Tools) > 0 || s.o.AnyTool) {
+			s.calls = toolcall.NewStream(toolcall.Options{Tools: s.o.Tools})
+		}
+		if s.o.uses(Mend) {
+			s.mend = textrepair.NewStream(s.o.Text)
+		}
+	}
+}
+
+// Write takes the next piece of the answer.
+func (s *Stream) Write(p []byte) Delta {
+	var d Delta
+	if s.stopped {
+		d.Stop = true
+		return d
+	}
+	if s.over || s.o.Budget.Bytes > 0 && len(s.input)+len(p) > s.o.Budget.Bytes {
+		return s.overflow(p)
+	}
+	s.input = append(s.input, p...)
+	if s.thoughts == nil {
+		s.answer(p, &d)
+	} else {
+		s.think(s.thoughts.Write(p), &d)
+	}
+	s.give(&d)
+	return d
+}
+
+// overflow gives what comes beyond the budget as it is.
+func (s *Stream) overflow(p []byte) Delta {
+	var d Delta
+	if !s.over {
+		s.drain(&d)
+		s.over = true
+	}
+	d.Text = append(d.Text, p...)
+	s.give(&d)
+	return d
+}
+
+// think parts what the scanner gives. White space around reasoning belongs to nothing.
+func (s *Stream) think(pieces []extract.Piece, d *Delta) {
+	for _, p := range pieces {
+		switch p.Kind {
+		case extract.Reasoning:
+			if p.Part == extract.Body {
+				s.thought.add(p.Text, &d.Reasoning)
+			} else if p.Part == extract.Closing {
+				s.thought.end()
+			}
+			s.trim = true
+		case extract.Marker:
+			s.trim = true
+		default:
+			text := p.Text
+			if s.trim {
+				text = bytes.TrimLeft(text, " \t\r\n")
+				s.trim = len(text) == 0
+			}
+			s.answer(text, d)
+		}
+	}
+}
+
+// thought joins stretches of reasoning, each without the white space around it.
+type thought struct {
+	space  []byte // held until something comes behind it
+	within bool   // something of this stretch has been given
+	any    bool   // something has been given
+}
+
+func (t *thought) add(p []byte, to *[]byte) {
+	body := bytes.TrimRight(p, " \t\r\n\v\f")
+	if len(body) == 0 {
+		t.space = append(t.space, p...)
+		return
+	}
+	if t.within {
+		*to = append(*to, t.space...)
+	} else {
+		body = bytes.TrimLeft(body, " \t\r\n\v\f")
+		if t.any {
+			*to = append(*to, '\n')
+		}
+	}
+	space := p[bytes.LastIndex(p, body)+len(body):]
+	*to = append(*to, body...)
+	t.space = append(t.space[:0], space...)
+	t.within, t.any = true, true
+}
+
+func (t *thought) end() { t.space, t.within = t.space[:0], false }
+
+// answer takes what is not reasoning.
+func (s *Stream) answer(p []byte, d *Delta) {
+	if s.form == Auto {
+		s.held = append(s.held, p...)
+		if s.form = startsAs(s.held); s.form == Auto {
+			return
+		}
+		s.begin()
+		p, s.held = s.held, nil
+	}
+	switch {
+	case s.json != nil:
+		s.json.Write(p) // an error is in the result too
+		d.Text = append(d.Text, s.json.Committed()...)
+	case s.calls != nil:
+		text, calls, _ := s.calls.Write(p) // it is not closed
+		d.Calls = append(d.Calls, calls...)
+		s.prose(text, d)
+	default:
+		s.prose(p, d)
+	}
+}
+
+// startsAs tells the form by how an answer begins, Auto while that is open.
+func startsAs(text []byte) Form {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	switch {
+	case len(text) == 0:
+		return Auto
+	case text[0] == '{':
+		return JSON
+	case text[0] == '[':
+		if len(bytes.TrimLeft(text[1:], " \t\r\n")) == 0 {
+			return Auto
+		}
+		if jsonLike(text) {
+			return JSON
+		}
+	}
+	for _, fence := range []string{"```json", "~~~json"} {
+		if bytes.HasPrefix(text, []byte(fence)) {
+			return JSON
+		}
+		if bytes.HasPrefix([]byte(fence), text) {
+			return Auto
+		}
+	}
+	return Text
+}
+
+// prose mends characters.
+func (s *Stream) prose(p []byte, d *Delta) {
+	if s.mend == nil {
+		d.Text = append(d.Text, p...)
+		return
+	}
+	d.Text = append(d.Text, s.mend.Write(p)...)
+}
+
+// give keeps what is given, and looks for a loop in it.
+func (s *Stream) give(d *Delta) {
+	s.given = append(s.given, d.Text...)
+	if s.loop == nil || s.stopped {
+		return
+	}
+	if l := s.loop.Write(d.Text); l != nil && (l.Cut >= 0 || l.Stop) {
+		s.stopped, d.Stop = true, true
+	}
+}
+
+// drain gives what was held back.
+func (s *Stream) drain(d *Delta) {
+	if s.thoughts != nil {
+		s.think(s.thoughts.Close(), d)
+	}
+	if s.form == Auto {
+		s.form = Text
+		s.begin()
+		held := s.held
+		s.held = nil
+		s.answer(held, d)
+	}
+	if s.calls != nil {
+		text, calls, _ := s.calls.Close()
+		d.Calls = append(d.Calls, calls...)
+		s.prose(text, d)
+	}
+	if s.mend != nil {
+		d.Text = append(d.Text, s.mend.Close()...)
+	}
+	if s.json != nil {
+		s.json.Close()
+		d.Text = append(d.Text, s.json.Committed()...)
+	}
+}
+
+// Close ends the answer. It gives the rest and tells what became of all: of Text as
+// it was given from the first byte on. finishReason is why the model ended, "" if it
+// is not known. Where the answer breaks off the model is asked to go on, if
+// Options.Ask says how.
+func (s *Stream) Close(ctx context.Context, finishReason string) (Delta, *Result) {
+	var d Delta
+	o := s.o
+	if finishReason != "" {
+		o.FinishReason = finishReason
+	}
+	if s.form != Auto {
+		o.Form = s.form
+	}
+	if s.over {
+		return d, &Result{
+			Outcome: Truncated, Form: formOr(o.Form), Text: s.given,
+			Findings: []jsonrepair.Finding{{Kind: OverBudget, Offset: len(s.input), Text: "what came from here on was passed on as it was: the answer is longer than the budget allows"}},
+		}
+	}
+	whole := Recover(ctx, s.input, o)
+	if rest, ok := bytes.CutPrefix(whole.Text, s.given); ok && (whole.Text != nil || len(s.given) == 0) {
+		d.Text = rest
+		s.closeThoughts(&d)
+		return d, whole
+	}
+	s.drain(&d)
+	s.given = append(s.given, d.Text...)
+	return d, s.settle(ctx, o, whole)
+}
+
+// closeThoughts gives the reasoning that was held back, and calls.
+func (s *Stream) closeThoughts(d *Delta) {
+	var rest Delta
+	s.drain(&rest)
+	d.Reasoning, d.Calls = rest.Reasoning, rest.Calls
+}
+
+// settle returns the result for what was given where the whole answer would be
+// read otherwise.
+func (s *Stream) settle(ctx context.Context, o Options, whole *Result) *Result {
+	o.Ask, o.Fallback, o.Custom, o.Schema = nil, nil, nil, nil
+	o.Strategies = []string{}
+	for _, name := range []string{Reasoning, Calls, Repair, Mend} {
+		if s.o.uses(name) {
+			o.Strategies = append(o.Strategies, name)
+		}
+	}
+	r := Recover(ctx, s.input, o)
+	if !bytes.Equal(r.Text, s.given) {
+		r.Text, r.Edits = s.given, nil
+		if !bytes.Equal(s.input, s.given) {
+			r.Edits = []Edit{{replacement(s.input, s.given, Streamed), Repair}}
+		}
+		r.Readings = nil
+	}
+	if r.Outcome < whole.Outcome {
+		r.Outcome = whole.Outcome
+	}
+	r.Loop, r.Violations, r.Err, r.Trace = whole.Loop, whole.Violations, whole.Err, whole.Trace
+	if r.Loop != nil && r.Loop.Cut >= 0 {
+		l := *r.Loop
+		l.Cut = -1
+		r.Loop = &l
+	}
+	r.Findings = append(r.Findings, jsonrepair.Finding{
+		Kind: GivenBefore, Offset: len(s.input), Text: "more would have been changed had it not been given already",
+	})
+	return r
+}

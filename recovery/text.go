@@ -1,0 +1,299 @@
+package recovery
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/unfray/unfray/jsonrepair"
+	"github.com/unfray/unfray/recovery/code"
+	"github.com/unfray/unfray/recovery/extract"
+	"github.com/unfray/unfray/recovery/loop"
+)
+
+// reasoning keeps what the model thought apart, and drops tokens that frame the
+// answer.
+func (a *attempt) reasoning() (Verdict, string) {
+	var edits []Edit
+	for _, s := range extract.Segments(a.text, a.o.Extract) {
+		switch s.Kind {
+		case extract.Reasoning:
+			if !s.Closed && a.answersIn(s) {
+				continue
+			}
+			a.think(a.text[s.BodyStart:s.BodyEnd])
+			if !s.Closed {
+				a.res.Open = append(a.res.Open, jsonrepair.Open{Kind: "reasoning", Offset: s.Start})
+			}
+		case extract.Marker:
+		default:
+			continue
+		}
+		end := s.End
+		for end < len(a.text) && isSpace(a.text[end]) {
+			end++
+		}
+		edits = append(edits, Edit{jsonrepair.Edit{Kind: jsonrepair.Reasoning, Offset: s.Start, Before: string(a.text[s.Start:end])}, Reasoning})
+	}
+	if edits == nil {
+		return Nothing, "it has no reasoning"
+	}
+	a.apply(edits)
+	why := fmt.Sprintf("%d bytes of reasoning kept apart", len(a.res.Reasoning))
+	if a.form != Text && a.form != Code && a.takeStrict(a.text) {
+		return Accepted, why
+	}
+	return Changed, why
+}
+
+// answersIn reports whether reasoning that never ends holds the JSON that was asked
+// for, since the model forgot to end it.
+func (a *attempt) answersIn(s extract.Segment) bool {
+	if a.form != JSON && a.form != Auto {
+		return false
+	}
+	found, _ := extract.Candidates(a.text[s.BodyStart:s.BodyEnd], a.o.answerOnly())
+	for _, c := range found {
+		if c.Type == extract.Scalar || c.Placeholder || c.Doubtful || c.Inside {
+			continue
+		}
+		if a.form == JSON || c.Complete && s.BodyStart+c.End == len(bytes.TrimRight(a.text, " \t\r\n")) {
+			return true
+		}
+	}
+	return false
+}
+
+// think adds to the reasoning.
+func (a *attempt) think(body []byte) {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 {
+		return
+	}
+	if len(a.res.Reasoning) > 0 {
+		a.res.Reasoning = append(a.res.Reasoning, '\n')
+	}
+	a.res.Reasoning = append(a.res.Reasoning, body...)
+}
+
+// answerOnly are the options for a text of which the reasoning has been taken.
+func (o *Options) answerOnly() extract.Options {
+	e := o.Extract
+	e.Tags, e.Opened = []extract.Tag{}, false
+	return e
+}
+
+// guess decides whether an answer whose form was not told is JSON: where it begins
+// with it, or holds one place of it and little else.
+func (a *attempt) guess(found []extract.Candidate) Form {
+	text := bytes.TrimSpace(a.text)
+	if len(text) == 0 {
+		return Text
+	}
+	var places []extract.Candidate
+	for _, c := range found {
+		if !c.Placeholder && !c.Doubtful && !c.Inside && c.Type != extract.Scalar && c.Where != extract.InCode {
+			places = append(places, c)
+		}
+	}
+	if text[0] == '{' || text[0] == '[' {
+		begins := len(places) > 0 && places[0].Start == bytes.IndexByte(a.text, text[0])
+		if begins || jsonLike(text) {
+			return JSON
+		}
+	}
+	if len(places) != 1 {
+		return Text
+	}
+	c := places[0]
+	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
+		if s.Kind == extract.Fence && (s.End <= c.Start || s.Start >= c.End) {
+			return Text // other code beside it
+		}
+	}
+	around := len(text) - (c.End - c.Start)
+	is := around <= max(proseAround, c.End-c.Start) && a.onItsOwn(c)
+	if c.Where == extract.InFence {
+		is = around <= 3*max(proseAround, c.End-c.Start) && a.fillsFence(c)
+	}
+	if is {
+		return JSON
+	}
+	return Text
+}
+
+// fillsFence reports whether JSON is all that its fence holds.
+func (a *attempt) fillsFence(c extract.Candidate) bool {
+	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
+		if s.Kind == extract.Fence && s.Start <= c.Start && c.End <= s.End {
+			return len(bytes.TrimSpace(s.Body(a.text))) <= len(c.Text)
+		}
+	}
+	return false
+}
+
+// onItsOwn reports whether JSON in prose has its lines for itself, or follows a colon:
+// it is not a part of a sentence.
+func (a *attempt) onItsOwn(c extract.Candidate) bool {
+	before := bytes.TrimRight(a.text[:c.Start], " \t")
+	behind := bytes.TrimLeft(a.text[c.End:], " \t")
+	begins := len(before) == 0 || before[len(before)-1] == '\n' || before[len(before)-1] == ':' || before[len(before)-1] == '>'
+	ends := len(behind) == 0 || behind[0] == '\n' || behind[0] == '\r' || behind[0] == '<'
+	return begins && ends
+}
+
+// proseAround is how many bytes of prose may be around JSON for an answer of no
+// told form to be taken for JSON, unless the JSON is longer.
+const proseAround = 240
+
+// jsonLike reports whether a text that begins with a bracket goes on as JSON does,
+// and not as Markdown or a citation.
+func jsonLike(text []byte) bool {
+	rest := bytes.TrimLeft(text[1:], " \t\r\n")
+	if text[0] == '{' {
+		return true
+	}
+	return len(rest) == 0 || strings.IndexByte(`{["'-0123456789tfn]`, rest[0]) >= 0
+}
+
+// locateCode takes the code out of its fence.
+func (a *attempt) locateCode() (Verdict, string) {
+	if r := code.Check(a.o.Language, a.text, code.Options{}); r.Status == code.Parses {
+		return Nothing, "all of it is code"
+	}
+	var best *extract.Segment
+	segments := extract.Segments(a.text, a.o.answerOnly())
+	for i := range segments {
+		s := &segments[i]
+		if s.Kind != extract.Fence {
+			continue
+		}
+		if best == nil || a.better(s, best) {
+			best = s
+		}
+	}
+	if best == nil {
+		return Nothing, "no fence"
+	}
+	if a.o.Language == "" {
+		a.language = code.Detect(nil, best.Info)
+	}
+	body := best.Body(a.text)
+	a.fenceOpen = !best.Closed
+	if bytes.Equal(body, a.text[best.BodyStart:best.BodyEnd]) {
+		a.apply(cutTo(Locate, a.text, best.BodyStart, best.BodyEnd, jsonrepair.Fence))
+	} else {
+		a.apply([]Edit{{replacement(a.text, body, jsonrepair.Fence), Locate}})
+	}
+	return Changed, "the code of a fence"
+}
+
+// better reports whether a fence is likelier to hold the code than another: one of
+// the language, else the longer one.
+func (a *attempt) better(s, than *extract.Segment) bool {
+	if a.o.Language != "" {
+		is, was := code.Detect(nil, s.Info) == a.o.Language, code.Detect(nil, than.Info) == a.o.Language
+		if is != was {
+			return is
+		}
+	}
+	return s.BodyEnd-s.BodyStart > than.BodyEnd-than.BodyStart
+}
+
+// loops cuts a tail that repeats itself.
+func (a *attempt) loops() (Verdict, string) {
+	if a.form == JSON && (a.accepted || a.res.Outcome != Truncated) {
+		return Nothing, "the JSON ends"
+	}
+	text := a.text
+	if a.form == JSON {
+		text = a.input // the closers behind the loop are not the model's
+	}
+	l := loop.Find(text, a.o.Loop)
+	if l == nil {
+		return Nothing, "nothing repeats"
+	}
+	a.res.Loop = l
+	what := fmt.Sprintf("%d copies of %d bytes", l.Copies, l.Period)
+	switch {
+	case l.Cut < 0:
+		return Nothing, what + " are left alone: " + string(l.Kind)
+	case l.Broken:
+		return Nothing, what + ", but the text goes on behind them"
+	}
+	cut := Edit{jsonrepair.Edit{Kind: RepeatedTail, Offset: l.Cut, Before: string(text[l.Cut:])}, Loops}
+	if a.form != JSON {
+		a.apply([]Edit{cut})
+		return Changed, what + " cut to one"
+	}
+	return a.restart(cut, what)
+}
+
+// restart repairs JSON again without the loop at its end.
+func (a *attempt) restart(cut Edit, what string) (Verdict, string) {
+	r := jsonrepair.Repair(a.input[:cut.Offset], a.jsonOptions())
+	if r.Text == nil {
+		return Rejected, what + ", but without them there is no JSON"
+	}
+	var edits []Edit
+	for e := range r.Edits() {
+		edits = append(edits, Edit{e, Repair})
+	}
+	a.text, a.edits = a.input, nil
+	a.apply([]Edit{cut})
+	a.apply(edits)
+	a.res.Outcome, a.res.Open, a.res.Readings = Truncated, r.Open, nil
+	return Changed, what + " cut to one"
+}
+
+// structure checks code, and closes what a cut left open.
+func (a *attempt) structure() (Verdict, string) {
+	if a.form == Code {
+		return a.checkCode()
+	}
+	edits, ok := code.CloseFence(a.text)
+	if !ok {
+		return Nothing, "no fence is open"
+	}
+	a.fenceOpen = true
+	a.res.Open = append(a.res.Open, jsonrepair.Open{Kind: "fence", Offset: a.lastFence()})
+	a.apply(tagged(Structure, edits))
+	return Changed, "the last fence closed"
+}
+
+// lastFence is where the last fence of the text begins, in the input.
+func (a *attempt) lastFence() int {
+	at := 0
+	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
+		if s.Kind == extract.Fence {
+			at = s.Start
+		}
+	}
+	m := newMapper(a.edits)
+	return m.input(at)
+}
+
+func (a *attempt) checkCode() (Verdict, string) {
+	lang := a.o.Language
+	if lang == "" {
+		lang = a.language
+	}
+	if lang == "" {
+		lang = code.Detect(a.text, "")
+	}
+	a.res.Code = code.Check(lang, a.text, code.Options{})
+	switch a.res.Code.Status {
+	case code.Cut:
+		edits, report := code.Close(lang, a.text)
+		m := newMapper(a.edits)
+		for _, o := range a.res.Code.Open {
+			a.res.Open = append(a.res.Open, jsonrepair.Open{Kind: o.Kind, Offset: m.input(o.Offset)})
+		}
+		a.apply(tagged(Structure, edits))
+		a.res.Code.Closed = report != nil && report.Closed
+		return Changed, "cut code closed"
+	case code.Broken:
+		return Nothing, "it does not parse"
+	}
+	return Nothing, "its structure is sound"
+}
