@@ -122,11 +122,11 @@ func (c *completeFlags) completeOne(ctx context.Context, model *unfray.Model, p 
 	if p.Suffix != nil && *p.Suffix != "" {
 		req.Fill = &unfray.Fill{Suffix: []byte(*p.Suffix)}
 	}
-	r, err := model.Complete(ctx, &req)
+	view, err := c.complete(ctx, model, &req, p.ID)
 	if err != nil {
 		return batchFailure{ID: p.ID, Error: message(err)}
 	}
-	return viewCompletion(p.ID, r)
+	return view
 }
 
 // progress shows a bar on a terminal. It returns a function that advances the

@@ -14,6 +14,7 @@ import (
 	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/heal"
 	"github.com/unfray/unfray/internal/views"
+	"github.com/unfray/unfray/recovery"
 )
 
 // completeFlags are the settings of one completion.
@@ -29,6 +30,7 @@ type completeFlags struct {
 	prompts  string
 	suffix   string
 	grammar  grammarFlags
+	recover  completeRecovery
 }
 
 // completionView is the JSON form of a result.
@@ -37,6 +39,7 @@ type completionView struct {
 	views.Exact
 	FinishReason backend.FinishReason `json:"finish_reason"`
 	Healing      unfray.Healing       `json:"healing"`
+	Recovery     *recovery.Report     `json:"recovery,omitempty"`
 	Usage        usageView            `json:"usage"`
 }
 
@@ -87,6 +90,7 @@ prompt that was given: prompt and output joined are what the model wrote. With
 	f.StringVar(&c.suffix, "suffix", "", "text after the cursor: fill in what stands before it (models with fill-in-the-middle tokens)")
 	c.grammar.add(cmd)
 	f.IntVar(&c.req.GrammarBytes, "grammar-bytes", 0, "bytes at the prompt's end that are the beginning of the constrained text")
+	c.recover.add(cmd)
 	f.BoolVar(&c.special, "special", false, "text in the prompt that spells a control token becomes that token")
 	f.BoolVar(&c.asJSON, "json", false, "print the result as JSON")
 	f.BoolVar(&c.compare, "compare", false, "show the unhealed continuation beside the healed one")
@@ -117,6 +121,9 @@ prompt that was given: prompt and output joined are what the model wrote. With
 			}
 			c.req.Fill = &unfray.Fill{Suffix: []byte(c.suffix)}
 		}
+		if err := c.recover.check(&c.grammar, &c.req); err != nil {
+			return err
+		}
 		if c.prompts != "" && len(args) > 0 {
 			return usageError("give either a prompt or --prompts")
 		}
@@ -144,13 +151,34 @@ func (c *completeFlags) run(cmd *cobra.Command, args []string) (err error) {
 	case c.compare:
 		return c.comparison(ctx, out, model)
 	case c.asJSON:
-		r, err := model.Complete(ctx, &c.req)
+		view, err := c.complete(ctx, model, &c.req, nil)
 		if err != nil {
 			return err
 		}
-		return writeJSON(out, viewCompletion(nil, r))
+		return writeJSON(out, view)
+	case c.recover.mode != recoverOff:
+		return c.recovered(ctx, out, cmd.ErrOrStderr(), model)
 	}
 	return c.stream(ctx, out, cmd.ErrOrStderr(), model)
+}
+
+// complete runs a request and recovers its text, if that is asked for.
+func (c *completeFlags) complete(ctx context.Context, model *unfray.Model, req *unfray.Request, id json.RawMessage) (completionView, error) {
+	r, err := model.Complete(ctx, req)
+	if err != nil {
+		return completionView{}, err
+	}
+	view := viewCompletion(id, r)
+	if c.recover.mode == recoverOff {
+		return view, nil
+	}
+	result := c.recover.run(ctx, model, req, r)
+	if c.recover.mode != recoverReport && result.Text != nil {
+		view.Exact = views.NewExact(result.Text)
+	}
+	view.Recovery = result.Receipt()
+	view.Usage.CompletionTokens += c.recover.added(result)
+	return view, nil
 }
 
 // stream prints the continuation as it comes, then the notes.
