@@ -275,10 +275,38 @@ func apply(out, data []byte, edits iter.Seq[Edit]) []byte {
 	return append(out, data[at:]...)
 }
 
+// mayBeSuspicious is false for most texts. A line's end or tab is suspicious only
+// behind a dollar sign or in a path.
+func mayBeSuspicious(data []byte) bool {
+	strange := -1 // 1: there are dollar signs or what may be a drive; 0: there are none; -1: not looked for
+	for i := 0; ; i += 2 {
+		n := bytes.IndexByte(data[i:], '\\')
+		if n < 0 {
+			return false
+		}
+		i += n
+		switch data[i+1] {
+		case '"', '\\', '/':
+		case 'n', 'r', 't':
+			if strange < 0 {
+				strange = 0
+				if bytes.IndexByte(data, '$') >= 0 || bytes.Contains(data, []byte(`:\`)) {
+					strange = 1
+				}
+			}
+			if strange == 1 {
+				return true
+			}
+		default:
+			return true
+		}
+	}
+}
+
 // Suspicions returns the valid escapes of a strict JSON text that may be LaTeX or
 // parts of a path: the findings of [Repair] for a document that is [Valid].
 func Suspicions(data []byte) []Finding {
-	if bytes.IndexByte(data, '\\') < 0 {
+	if !mayBeSuspicious(data) {
 		return nil
 	}
 	e := newEngine(Options{})

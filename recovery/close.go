@@ -93,7 +93,7 @@ func (a *attempt) closeEdited(cut bool) {
 
 func (a *attempt) closeCode() {
 	r := a.res
-	cut := a.o.cut() || a.fenceOpen && !a.o.ended()
+	cut := a.o.cut() && !a.fenced || a.fenceOpen && !a.o.ended()
 	if r.Code != nil && r.Code.Status == code.Cut {
 		cut = true
 	}

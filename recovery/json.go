@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -141,16 +142,58 @@ func (a *attempt) locate() (Verdict, string) {
 	case a.o.Schema != nil:
 		return a.offerFitting(whole)
 	}
-	fenced := slices.DeleteFunc(slices.Clone(whole), func(c extract.Candidate) bool { return c.Where != extract.InFence })
-	switch {
-	case len(fenced) == 1 && !slices.ContainsFunc(found, func(c extract.Candidate) bool {
-		return c.Where < extract.InCode && c.Index != fenced[0].Index && !c.Doubtful
-	}):
-		return a.offer(a.candidate(fenced[0]))
-	case len(whole) == 1 && a.standsAlone(whole[0]):
-		return a.offer(a.candidate(whole[0]))
+	if c := a.single(found, whole); c != nil {
+		return a.offer(a.candidate(*c))
 	}
 	return Nothing, "strict JSON stands in it, but more than prose is around it"
+}
+
+// single returns the one place of strict JSON that is the answer by itself, nil where
+// there are several or what is around it may belong to it.
+func (a *attempt) single(found, whole []extract.Candidate) *extract.Candidate {
+	first := &whole[0]
+	var fenced []*extract.Candidate
+	others := 0 // that are neither fenced nor in code of another language
+	equal := true
+	for i := range found {
+		c := &found[i]
+		switch {
+		case c.Doubtful || c.Placeholder || c.Inside:
+		case c.Where == extract.InFence && c.Complete:
+			fenced = append(fenced, c)
+		case c.Where < extract.InCode && !begins(first.Text, c):
+			others++
+		}
+		equal = equal && (c.Doubtful || c.Inside || c.Complete && sameValue(c.Text, first.Text))
+	}
+	switch {
+	case equal && len(whole) > 1, len(whole) == 1 && a.standsAlone(*first), a.standsFirst(*first):
+		return first
+	case len(fenced) == 1 && others == 0:
+		return fenced[0]
+	}
+	return nil
+}
+
+// begins reports whether a candidate that breaks off is the beginning of a text.
+func begins(text []byte, c *extract.Candidate) bool {
+	cut := bytes.TrimSpace(c.Text)
+	return !c.Closed && len(cut) > 1 && bytes.HasPrefix(text, cut)
+}
+
+// sameValue reports whether two strict JSON texts differ in white space at most.
+func sameValue(x, y []byte) bool {
+	var a, b bytes.Buffer
+	return bytes.Equal(x, y) || json.Compact(&a, x) == nil && json.Compact(&b, y) == nil && bytes.Equal(a.Bytes(), b.Bytes())
+}
+
+// standsFirst reports whether the answer begins with a place and goes on with something else
+// in a new line.
+func (a *attempt) standsFirst(c extract.Candidate) bool {
+	rest := bytes.TrimLeft(a.text[c.End:], " \t\r")
+	next := bytes.TrimSpace(rest)
+	return len(bytes.TrimSpace(a.text[:c.Start])) == 0 && len(next) > 0 && rest[0] == '\n' &&
+		bytes.IndexByte([]byte(`,:]}{["`), next[0]) < 0
 }
 
 // candidate is the reading of a place that holds strict JSON.
@@ -241,8 +284,13 @@ func (a *attempt) repair() (Verdict, string) {
 		return Nothing, "no JSON could be made of it"
 	}
 	edits := make([]Edit, 0, r.EditCount())
+	prose := false
 	for e := range r.Edits() {
 		edits = append(edits, Edit{e, Repair})
+		prose = prose || e.Kind == jsonrepair.Prose
+	}
+	if prose && isEmpty(r.Text) && !a.emptyOnItsOwn() {
+		return Nothing, "empty brackets in prose are no answer"
 	}
 	if a.o.Schema != nil {
 		// Each of several documents may be the one.
@@ -263,6 +311,15 @@ func (a *attempt) repair() (Verdict, string) {
 		strategy: Repair, text: r.Text, edits: edits, outcome: r.Outcome, open: r.Open,
 		findings: r.Findings, alternatives: r.Readings, why: fmt.Sprintf("%d edits of the syntax", len(edits)),
 	})
+}
+
+// isEmpty reports whether JSON holds nothing.
+func isEmpty(text []byte) bool { return string(text) == "{}" || string(text) == "[]" }
+
+// emptyOnItsOwn reports whether empty brackets stand where an answer would.
+func (a *attempt) emptyOnItsOwn() bool {
+	found, _ := extract.Candidates(a.text, a.o.answerOnly())
+	return len(found) > 0 && (found[0].Where != extract.InProse || a.onItsOwn(found[0]))
 }
 
 // notation reads YAML and XML-ish answers.

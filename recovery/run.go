@@ -79,9 +79,10 @@ type attempt struct {
 	accepted bool
 	tie      bool   // several readings fit the schema equally well
 	language string // of a code answer, as its fence says
-	// fenceOpen says that the last fence was never closed.
-	fenceOpen bool
-	res       *Result
+	// fenced says that the code has an end of its own, and fenceOpen that the last
+	// fence was never closed.
+	fenced, fenceOpen bool
+	res               *Result
 }
 
 func newAttempt(ctx context.Context, text []byte, o *Options) *attempt {

@@ -106,6 +106,9 @@ func (a *attempt) guess(found []extract.Candidate) Form {
 		return Text
 	}
 	c := places[0]
+	if a.o.cut() && c.Closed && len(bytes.Trim(a.text[c.End:], "`~ \t\r\n")) > 0 {
+		return Text // it goes on, and breaks off
+	}
 	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
 		if s.Kind == extract.Fence && (s.End <= c.Start || s.Start >= c.End) {
 			return Text // other code beside it
@@ -158,28 +161,39 @@ func jsonLike(text []byte) bool {
 
 // locateCode takes the code out of its fence.
 func (a *attempt) locateCode() (Verdict, string) {
-	if r := code.Check(a.o.Language, a.text, code.Options{}); r.Status == code.Parses {
-		return Nothing, "all of it is code"
-	}
-	var best *extract.Segment
-	segments := extract.Segments(a.text, a.o.answerOnly())
-	for i := range segments {
-		s := &segments[i]
-		if s.Kind != extract.Fence {
-			continue
+	var fences []extract.Segment
+	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
+		if s.Kind == extract.Fence {
+			fences = append(fences, s)
 		}
-		if best == nil || a.better(s, best) {
+	}
+	if len(fences) == 0 {
+		return Nothing, "no fence"
+	}
+	first := fences[0]
+	if head := bytes.TrimSpace(a.text[:first.Start]); len(head) > 0 && !endsAsProse(head) {
+		if code.Check(a.o.Language, a.text, code.Options{}).Status == code.Parses {
+			return Nothing, "all of it is code"
+		}
+		blank := bytes.HasPrefix(a.text[first.BodyStart:], []byte("\n"))
+		if first.Info == "" && (blank || len(fences) == 1 && !first.Closed) {
+			// The model forgot to open it.
+			a.fenced = true
+			a.apply(cutTo(Locate, a.text, 0, first.Start, jsonrepair.Fence))
+			return Changed, "the code before a fence that only closes"
+		}
+	}
+	best := first
+	for _, s := range fences[1:] {
+		if a.better(s, best) {
 			best = s
 		}
-	}
-	if best == nil {
-		return Nothing, "no fence"
 	}
 	if a.o.Language == "" {
 		a.language = code.Detect(nil, best.Info)
 	}
 	body := best.Body(a.text)
-	a.fenceOpen = !best.Closed
+	a.fenced, a.fenceOpen = best.Closed, !best.Closed
 	if bytes.Equal(body, a.text[best.BodyStart:best.BodyEnd]) {
 		a.apply(cutTo(Locate, a.text, best.BodyStart, best.BodyEnd, jsonrepair.Fence))
 	} else {
@@ -188,16 +202,21 @@ func (a *attempt) locateCode() (Verdict, string) {
 	return Changed, "the code of a fence"
 }
 
-// better reports whether a fence is likelier to hold the code than another: one of
-// the language, else the longer one.
-func (a *attempt) better(s, than *extract.Segment) bool {
+// endsAsProse reports whether a text ends as what introduces code does.
+func endsAsProse(text []byte) bool {
+	return bytes.IndexByte([]byte(".:!?"), text[len(text)-1]) >= 0
+}
+
+// better reports whether a fence is likelier to hold the code than an earlier one: it
+// is the one of the language, or so much longer that the other is an example.
+func (a *attempt) better(s, than extract.Segment) bool {
 	if a.o.Language != "" {
 		is, was := code.Detect(nil, s.Info) == a.o.Language, code.Detect(nil, than.Info) == a.o.Language
 		if is != was {
 			return is
 		}
 	}
-	return s.BodyEnd-s.BodyStart > than.BodyEnd-than.BodyStart
+	return s.BodyEnd-s.BodyStart > 4*(than.BodyEnd-than.BodyStart)
 }
 
 // loops cuts a tail that repeats itself.
