@@ -154,9 +154,10 @@ func (a *attempt) single(found, whole []extract.Candidate) *extract.Candidate {
 	first := &whole[0]
 	var fenced []*extract.Candidate
 	others := 0 // that are neither fenced nor in code of another language
-	equal := true
+	equal, alone := true, true
 	for i := range found {
 		c := &found[i]
+		alone = alone && (c.Index == first.Index || c.Doubtful || c.Placeholder || c.Where >= extract.InCode || begins(first.Text, c))
 		switch {
 		case c.Doubtful || c.Placeholder || c.Inside:
 		case c.Where == extract.InFence && c.Complete:
@@ -167,7 +168,7 @@ func (a *attempt) single(found, whole []extract.Candidate) *extract.Candidate {
 		equal = equal && (c.Doubtful || c.Inside || c.Complete && sameValue(c.Text, first.Text))
 	}
 	switch {
-	case equal && len(whole) > 1, len(whole) == 1 && a.standsAlone(*first), a.standsFirst(*first):
+	case equal && len(whole) > 1, len(whole) == 1 && a.standsAlone(*first), alone && a.standsFirst(*first):
 		return first
 	case len(fenced) == 1 && others == 0:
 		return fenced[0]
@@ -289,8 +290,8 @@ func (a *attempt) repair() (Verdict, string) {
 		edits = append(edits, Edit{e, Repair})
 		prose = prose || e.Kind == jsonrepair.Prose
 	}
-	if prose && isEmpty(r.Text) && !a.emptyOnItsOwn() {
-		return Nothing, "empty brackets in prose are no answer"
+	if prose && a.onlyInSentences(r.Text) {
+		return Nothing, "brackets in sentences are no answer"
 	}
 	if a.o.Schema != nil {
 		// Each of several documents may be the one.
@@ -313,13 +314,16 @@ func (a *attempt) repair() (Verdict, string) {
 	})
 }
 
-// isEmpty reports whether JSON holds nothing.
-func isEmpty(text []byte) bool { return string(text) == "{}" || string(text) == "[]" }
-
-// emptyOnItsOwn reports whether empty brackets stand where an answer would.
-func (a *attempt) emptyOnItsOwn() bool {
+// onlyInSentences reports whether all that looks like JSON is a part of a sentence:
+// empty brackets, citations, links, intervals. text is what was made of it.
+func (a *attempt) onlyInSentences(text []byte) bool {
 	found, _ := extract.Candidates(a.text, a.o.answerOnly())
-	return len(found) > 0 && (found[0].Where != extract.InProse || a.onItsOwn(found[0]))
+	if len(found) == 0 {
+		return string(text) == "{}" || string(text) == "[]" || bytes.Contains(a.text, []byte("]("))
+	}
+	return !slices.ContainsFunc(found, func(c extract.Candidate) bool {
+		return c.Where != extract.InProse || !c.Doubtful && !c.Placeholder && string(c.Text) != "{}" && string(c.Text) != "[]" || a.onItsOwn(c)
+	})
 }
 
 // notation reads YAML and XML-ish answers.
@@ -331,16 +335,20 @@ func (a *attempt) notation() (Verdict, string) {
 	}
 	for _, n := range []struct {
 		name string
-		read func([]byte, extract.Options) ([]byte, error)
-	}{{"YAML", extract.YAML}, {"XML", extract.XML}} {
-		out, err := n.read(a.text, a.o.answerOnly())
+		read func([]byte, extract.Options) (*extract.Converted, error)
+	}{{"YAML", extract.ReadYAML}, {"XML", extract.ReadXML}} {
+		c, err := n.read(a.text, a.o.answerOnly())
 		if err != nil {
 			continue
 		}
-		return a.offer(reading{
-			strategy: Notation, text: out, outcome: Repaired, why: "read as " + n.name,
-			edits: []Edit{{replacement(a.text, out, OtherNotation), Notation}},
-		})
+		r := reading{
+			strategy: Notation, text: c.JSON, outcome: Repaired, why: "read as " + n.name,
+			edits: tagged(Notation, c.Edits), findings: c.Findings,
+		}
+		if c.Truncated {
+			r.outcome = Truncated
+		}
+		return a.offer(r)
 	}
 	return Nothing, "neither YAML nor XML"
 }

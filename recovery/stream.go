@@ -29,13 +29,15 @@ type Stream struct {
 
 	thoughts *extract.Scanner
 	thought  thought
-	trim     bool   // white space behind reasoning is dropped
-	held     []byte // of the answer, while the form is not known
-	json     *jsonrepair.Stream
-	calls    *toolcall.Stream
-	mend     *textrepair.Stream
-	loop     *loop.Detector
-	stopped  bool
+	trim     bool // white space behind reasoning is dropped
+	// blank and held are the answer while the form is not known: white space, and what
+	// is behind it.
+	blank, held []byte
+	json        *jsonrepair.Stream
+	calls       *toolcall.Stream
+	mend        *textrepair.Stream
+	loop        *loop.Detector
+	stopped     bool
 }
 
 // Delta is what can be given on.
@@ -171,10 +173,16 @@ func (t *thought) end() { t.space, t.within = t.space[:0], false }
 // answer takes what is not reasoning.
 func (s *Stream) answer(p []byte, d *Delta) {
 	if s.form == Auto {
+		if len(bytes.TrimLeft(s.held, " \t\r\n")) == 0 {
+			// White space that may be long is not looked at again.
+			s.blank = append(s.blank, s.held...)
+			s.held = s.held[:0]
+		}
 		s.held = append(s.held, p...)
 		if s.form = startsAs(s.held); s.form == Auto {
 			return
 		}
+		s.held = append(s.blank, s.held...)
 		s.begin()
 		p, s.held = s.held, nil
 	}
@@ -246,7 +254,7 @@ func (s *Stream) drain(d *Delta) {
 	if s.form == Auto {
 		s.form = Text
 		s.begin()
-		held := s.held
+		held := append(s.blank, s.held...)
 		s.held = nil
 		s.answer(held, d)
 	}

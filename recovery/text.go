@@ -115,7 +115,7 @@ func (a *attempt) guess(found []extract.Candidate) Form {
 		}
 	}
 	around := len(text) - (c.End - c.Start)
-	is := around <= max(proseAround, c.End-c.Start) && a.onItsOwn(c)
+	is := around <= max(proseAround, (c.End-c.Start)/8) && a.onItsOwn(c)
 	if c.Where == extract.InFence {
 		is = around <= 3*max(proseAround, c.End-c.Start) && a.fillsFence(c)
 	}
@@ -146,7 +146,7 @@ func (a *attempt) onItsOwn(c extract.Candidate) bool {
 }
 
 // proseAround is how many bytes of prose may be around JSON for an answer of no
-// told form to be taken for JSON, unless the JSON is longer.
+// told form to be taken for JSON, unless the JSON is eight times as long.
 const proseAround = 240
 
 // jsonLike reports whether a text that begins with a bracket goes on as JSON does,
@@ -172,15 +172,15 @@ func (a *attempt) locateCode() (Verdict, string) {
 	}
 	first := fences[0]
 	if head := bytes.TrimSpace(a.text[:first.Start]); len(head) > 0 && !endsAsProse(head) {
-		if code.Check(a.o.Language, a.text, code.Options{}).Status == code.Parses {
-			return Nothing, "all of it is code"
-		}
 		blank := bytes.HasPrefix(a.text[first.BodyStart:], []byte("\n"))
 		if first.Info == "" && (blank || len(fences) == 1 && !first.Closed) {
 			// The model forgot to open it.
 			a.fenced = true
 			a.apply(cutTo(Locate, a.text, 0, first.Start, jsonrepair.Fence))
 			return Changed, "the code before a fence that only closes"
+		}
+		if code.Check(a.o.Language, a.text, code.Options{}).Status == code.Parses {
+			return Nothing, "all of it is code"
 		}
 	}
 	best := first
@@ -271,13 +271,29 @@ func (a *attempt) structure() (Verdict, string) {
 		return a.checkCode()
 	}
 	edits, ok := code.CloseFence(a.text)
-	if !ok {
+	if !ok || a.underlined() {
 		return Nothing, "no fence is open"
 	}
 	a.fenceOpen = true
 	a.res.Open = append(a.res.Open, jsonrepair.Open{Kind: "fence", Offset: a.lastFence()})
 	a.apply(tagged(Structure, edits))
 	return Changed, "the last fence closed"
+}
+
+// underlined reports whether what looks like the last fence is the line of tildes below
+// a heading.
+func (a *attempt) underlined() bool {
+	s := extract.Segments(a.text, a.o.answerOnly())
+	if len(s) < 2 {
+		return false
+	}
+	last := s[len(s)-1]
+	before := a.text[s[len(s)-2].Start:last.Start]
+	heading := bytes.TrimRight(before, "\r\n")
+	heading = heading[bytes.LastIndexByte(heading, '\n')+1:]
+	mark := bytes.TrimSpace(a.text[last.Start:last.BodyStart])
+	return last.Kind == extract.Fence && len(mark) > 0 && len(bytes.Trim(mark, "~")) == 0 &&
+		len(bytes.TrimRight(before, " \t\r\n"))+2 >= len(before) && len(bytes.TrimSpace(heading)) > 0 && len(heading) <= len(mark)+2
 }
 
 // lastFence is where the last fence of the text begins, in the input.
