@@ -6,16 +6,13 @@ require (
 	github.com/ardanlabs/jinja v1.1.0
 	github.com/hybridgroup/yzma v1.28.0
 	github.com/mattn/go-runewidth v0.0.30
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	github.com/vbauerster/cupwriter v0.0.5
 	github.com/vbauerster/mpb/v8 v8.16.2
+	golang.org/x/text v0.42.0
 	rsc.io/script v0.0.2
-)
-
-require (
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
-	golang.org/x/text v0.42.0 // indirect
 )
 
 require (

@@ -45,6 +45,7 @@ type caseWant struct {
 	Unchanged  bool
 	Outcome    string
 	NotOutcome string `json:"not_outcome"`
+	NotForm    string `json:"not_form"`
 	Value      json.RawMessage
 	Values     []json.RawMessage
 	Text       *string
@@ -59,7 +60,7 @@ type caseWant struct {
 type caseCall struct {
 	Name      string
 	Arguments json.RawMessage
-	Complete  bool
+	Complete  *bool
 	Repaired  *bool
 }
 
@@ -109,6 +110,9 @@ func (c *recoveryCase) wrong(r *recovery.Result) (out []string) {
 	if w.NotOutcome != "" && slices.Contains(strings.Split(w.NotOutcome, "|"), p.Outcome) {
 		say("outcome %s", p.Outcome)
 	}
+	if w.NotForm != "" && string(p.Form) == w.NotForm {
+		say("taken for %s", p.Form)
+	}
 	values := w.Values
 	if w.Value != nil {
 		values = append(values, w.Value)
@@ -148,8 +152,8 @@ func wrongCalls(want []caseCall, got []recovery.ReportCall) (out []string) {
 	}
 	for i, w := range want {
 		g := got[i]
-		if g.Name != w.Name || g.Complete != w.Complete || !sameJSON(g.Arguments, w.Arguments) {
-			out = append(out, fmt.Sprintf("call %d: %s(%s), complete %v, want %s(%s), complete %v", i, g.Name, g.Arguments, g.Complete, w.Name, w.Arguments, w.Complete))
+		if g.Name != w.Name || w.Complete != nil && g.Complete != *w.Complete || !sameJSON(g.Arguments, w.Arguments) {
+			out = append(out, fmt.Sprintf("call %d: %s(%s), complete %v, want %s(%s)", i, g.Name, g.Arguments, g.Complete, w.Name, w.Arguments))
 		}
 		if w.Repaired != nil && g.Repaired != *w.Repaired {
 			out = append(out, fmt.Sprintf("call %d: repaired %v", i, g.Repaired))

@@ -59,6 +59,11 @@ func (a *attempt) closeJSON() {
 	if r.Outcome == Truncated {
 		// What is missing may be what breaks off.
 		r.Violations = v
+		var open []string
+		for _, o := range r.Open {
+			open = append(open, o.Path)
+		}
+		r.Incomplete = a.o.Schema.IncompleteFields(a.text, open)
 		return
 	}
 	r.Outcome, r.Violations = Failed, v
@@ -74,7 +79,10 @@ func (a *attempt) closeText() {
 		open = open || o.Kind == "reasoning"
 	}
 	for _, c := range r.Calls {
-		open = open || !c.Complete
+		if !c.Complete {
+			open = true
+			r.Open = append(r.Open, jsonrepair.Open{Kind: "tool_call", Offset: c.Start})
+		}
 	}
 	a.closeEdited(open || a.o.cut() || r.Loop != nil && r.Loop.Cut >= 0)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/unfray/unfray/jsonrepair"
+	"github.com/unfray/unfray/recovery/schema"
 )
 
 // Explain tells of a result as a person would, a line for each thing.
@@ -31,10 +32,9 @@ func (r *Result) Explain() string {
 			s.WriteString(", with arguments that were repaired")
 		}
 		s.WriteString(".\n")
+		coerced(&s, c.Coercions)
 	}
-	for _, c := range r.Coercions {
-		fmt.Fprintf(&s, "At %s: %s, %s became %s.\n", pathOr(c.Path), strings.ReplaceAll(string(c.Kind), "_", " "), short(c.Before), short(c.After))
-	}
+	coerced(&s, r.Coercions)
 	for _, o := range r.Open {
 		fmt.Fprintf(&s, "Not ended: %s %s, from byte %d.\n", o.Kind, o.Path, o.Offset)
 	}
@@ -48,6 +48,12 @@ func (r *Result) Explain() string {
 		fmt.Fprintf(&s, "Byte %d: %s.\n", r.Err.Offset, r.Err)
 	}
 	return s.String()
+}
+
+func coerced(s *strings.Builder, cs []schema.Coercion) {
+	for _, c := range cs {
+		fmt.Fprintf(s, "At %s: %s, %s became %s.\n", pathOr(c.Path), strings.ReplaceAll(string(c.Kind), "_", " "), short(c.Before), short(c.After))
+	}
 }
 
 var formNames = map[Form]string{Text: "text", JSON: "JSON", Code: "code"}

@@ -29,7 +29,7 @@ func (r *Result) Receipt() *Report {
 	p := &Report{
 		Outcome: r.Outcome.String(), Form: r.Form, Reasoning: string(r.Reasoning),
 		Edits: make([]ReportEdit, len(r.Edits)), Coercions: r.Coercions, Open: r.Open,
-		Findings: r.Findings, Violations: r.Violations, Trace: r.Trace,
+		Findings: r.Findings, Violations: r.Violations, Incomplete: r.Incomplete, Trace: r.Trace,
 	}
 	if c := r.Continuation; c != nil {
 		p.Continuation = &ReportContinuation{Complete: c.Complete, Added: c.Joined, Attempts: c.Attempts}

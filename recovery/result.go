@@ -33,6 +33,9 @@ type Result struct {
 	Readings []jsonrepair.Reading
 	// Violations say where the best value does not fit the schema.
 	Violations []schema.Violation
+	// Incomplete are the required members, as JSON Pointers, that an answer that breaks
+	// off does not have, or not whole.
+	Incomplete []string
 	// Loop is the repetition that was found, nil if there was none.
 	Loop *loop.Loop
 	// Code is what the check of a code answer found.
@@ -65,6 +68,7 @@ type Report struct {
 	Readings     []jsonrepair.ReportReading `json:"readings,omitempty"`
 	Findings     []jsonrepair.Finding       `json:"findings,omitempty"`
 	Violations   []schema.Violation         `json:"violations,omitempty"`
+	Incomplete   []string                   `json:"incomplete,omitempty"`
 	Loop         *ReportLoop                `json:"loop,omitempty"`
 	Code         *ReportCode                `json:"code,omitempty"`
 	Continuation *ReportContinuation        `json:"continuation,omitempty"`

@@ -48,7 +48,7 @@ type transcriptWant struct {
 	Loop    bool           `json:"loop,omitempty"`
 	Edits   map[string]int `json:"edits,omitempty"` // by kind
 	SHA256  string         `json:"sha256"`
-	// Label is what a reader thinks of it; "": nobody has read it.
+	// Label is what a reader thinks of it; "": not read.
 	Label string `json:"label,omitempty"`
 }
 
@@ -95,7 +95,7 @@ func TestTranscripts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("read by a person: %d right, %d doubtful, %d wrong; %d labels are of results that have changed", counts["right"], counts["doubtful"], counts["wrong"], stale)
+	t.Logf("read: %d right, %d doubtful, %d wrong; %d labels are of results that have changed", counts["right"], counts["doubtful"], counts["wrong"], stale)
 	compareGolden(t, "testdata/transcripts.want.jsonl", out.Bytes())
 }
 

@@ -72,10 +72,18 @@ func encode(t testing.TB, v any, indent bool) []byte {
 	return []byte(strings.TrimSuffix(s.String(), "\n"))
 }
 
+// docs is how many documents a test makes of n.
+func docs(n int) int {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
+
 // TestValidJSONIsUntouched holds the pipeline to its first promise.
 func TestValidJSONIsUntouched(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 1))
-	for i := range 3000 {
+	for i := range docs(1500) {
 		doc := encode(t, object(r, 3), i%2 == 0)
 		for _, form := range []recovery.Form{recovery.JSON, recovery.Auto} {
 			for _, finish := range []string{"", "stop", "length"} {
@@ -101,7 +109,7 @@ var wrappings = []string{
 func TestWrappedJSONIsFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 2))
 	wrong, total := 0, 0
-	for i := range 1500 {
+	for i := range docs(300) {
 		doc := encode(t, object(r, 3), i%2 == 0)
 		for _, wrapping := range wrappings {
 			in := []byte(strings.Replace(wrapping, "%s", string(doc), 1))
@@ -116,4 +124,66 @@ func TestWrappedJSONIsFound(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d wrong", wrong, total)
+}
+
+// TestCutJSONIsTruncated cuts valid documents at every byte: what is left must be
+// said to be cut, and must be a part of the whole.
+func TestCutJSONIsTruncated(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 3))
+	for i := range docs(60) {
+		doc := encode(t, object(r, 3), i%2 == 0)
+		whole, err := decodeJSON(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, before := range []string{"", "Here it is:\n\n```json\n"} {
+			for n := 1; n < len(doc); n++ {
+				in := []byte(before + string(doc[:n]))
+				res := recovery.Recover(context.Background(), in, recovery.Options{Form: recovery.JSON, FinishReason: "length"})
+				checkReceipt(t, in, res)
+				if res.Outcome < recovery.Truncated {
+					t.Fatalf("%v, want truncated: %q", res.Outcome, in)
+				}
+				if res.Outcome != recovery.Truncated {
+					continue
+				}
+				if part, err := decodeJSON(res.Text); err != nil || !isPart(part, whole) {
+					t.Fatalf("in %q\n got %q, which is no part of\n%q", in, res.Text, doc)
+				}
+			}
+		}
+	}
+}
+
+// isPart reports whether a is what b is when it has come only in part.
+func isPart(a, b any) bool {
+	switch a := a.(type) {
+	case string:
+		b, ok := b.(string)
+		return ok && strings.HasPrefix(b, a)
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) > len(b) {
+			return false
+		}
+		for i := range a {
+			if !isPart(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) > len(b) {
+			return false
+		}
+		for k, v := range a {
+			w, ok := b[k]
+			if !ok || !isPart(v, w) {
+				return false
+			}
+		}
+		return true
+	}
+	return equalValues(a, b)
 }

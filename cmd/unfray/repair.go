@@ -279,6 +279,9 @@ func unrepaired(e *jsonrepair.Error) error {
 	return errors.New(text)
 }
 
+// jsonKinds are the kinds of what may be open in a JSON document.
+var jsonKinds = []string{"object", "array", "string", "number", "literal", "key", "value"}
+
 // brokenOff says what was open where a document breaks off.
 func brokenOff(open []jsonrepair.Open) string {
 	if len(open) == 0 {
@@ -287,11 +290,14 @@ func brokenOff(open []jsonrepair.Open) string {
 	const most = 6
 	names := make([]string, len(open))
 	for i, o := range open {
-		path := o.Path
-		if path == "" {
-			path = "the document"
+		switch {
+		case o.Path != "":
+			names[i] = fmt.Sprintf("%s (%s from byte %d)", o.Path, o.Kind, o.Offset)
+		case slices.Contains(jsonKinds, o.Kind):
+			names[i] = fmt.Sprintf("the document (%s from byte %d)", o.Kind, o.Offset)
+		default:
+			names[i] = fmt.Sprintf("a %s from byte %d", o.Kind, o.Offset)
 		}
-		names[i] = fmt.Sprintf("%s (%s from byte %d)", path, o.Kind, o.Offset)
 	}
 	if len(names) > most {
 		names = slices.Concat(names[:2], []string{fmt.Sprintf("… %d more …", len(names)-most)}, names[len(names)-most+2:])

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,9 +39,13 @@ func TestRepairDocsKinds(t *testing.T) {
 	}
 }
 
-// TestRepairDocsConsole runs the commands of the page.
-func TestRepairDocsConsole(t *testing.T) {
-	docs, err := os.ReadFile(repairDocs)
+// TestRepairDocsConsole and TestRecoveryDocsConsole run the commands of the pages.
+func TestRepairDocsConsole(t *testing.T) { runConsoles(t, repairDocs, 14) }
+
+func TestRecoveryDocsConsole(t *testing.T) { runConsoles(t, "../../docs/recovery.md", 4) }
+
+func runConsoles(t *testing.T, page string, least int) {
+	docs, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +71,7 @@ func TestRepairDocsConsole(t *testing.T) {
 			}
 		}
 	}
-	if ran < 14 {
+	if ran < least {
 		t.Errorf("%d commands were run", ran)
 	}
 }
@@ -89,9 +94,11 @@ func runDocs(t *testing.T, folder, command string) (string, bool) {
 			words[i] = filepath.Join(folder, w)
 		}
 	}
-	_, out, errOut := repaired(t, strings.NewReader(in), words[2:]...)
+	var stdout, stderr bytes.Buffer
+	run(t.Context(), words[1:], strings.NewReader(in), &stdout, &stderr)
+	out := stdout.String()
 	if out != "" && !strings.HasSuffix(out, "\n") {
 		out += "\n"
 	}
-	return out + errOut, true
+	return out + stderr.String(), true
 }

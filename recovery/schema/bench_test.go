@@ -49,3 +49,10 @@ func BenchmarkFit(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkParse(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		mustParse(b, benchSchema)
+	}
+}

@@ -11,11 +11,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
-
-var printer = message.NewPrinter(language.English)
 
 // A rule is one schema of the document. The fields are its keywords.
 type rule struct {
@@ -63,6 +59,8 @@ type rule struct {
 	minimum, maximum, above, below *decimal
 	multipleOf                     *big.Rat
 
+	scalar bool // says nothing of parts of a value, nor of other rules
+
 	title   string
 	initial *literal // default
 }
@@ -88,6 +86,7 @@ type literal struct {
 	canonical string
 	plain     string // of a string; see the functions of these names
 	loose     string
+	bare      string // plain without accents
 }
 
 func newLiteral(v any) literal {
@@ -97,11 +96,12 @@ func newLiteral(v any) literal {
 	// The value was read from JSON.
 	_ = e.Encode(v)
 	text := strings.TrimSuffix(b.String(), "\n")
-	r := &reader{text: []byte(text)}
+	r := &reader{text: text}
 	n := r.value()
 	l := literal{kind: n.kind, text: text, value: n.text, canonical: n.canonical()}
 	if n.kind == kindString {
 		l.plain, l.loose = plain(n.text), loose(n.text)
+		l.bare = withoutAccents(l.plain)
 	}
 	return l
 }
@@ -195,10 +195,11 @@ func (c *compiler) fill(r *rule, s *jsonschema.Schema) error {
 	r.condition, r.then, r.otherwise = c.rule(s.If), c.rule(s.Then), c.rule(s.Else)
 	c.fillObject(r, s)
 	c.fillArray(r, s)
-	if err := c.fillScalars(r, s); err != nil {
-		return err
-	}
-	return nil
+	inPlace := false
+	r.inPlace(func(*rule) { inPlace = true })
+	r.scalar = !inPlace && len(r.properties) == 0 && len(r.patterns) == 0 && r.additional == nil && r.propertyNames == nil &&
+		r.unevaluated == nil && len(r.prefix) == 0 && r.rest == nil && r.unevaluatedItems == nil && r.contains == nil
+	return c.fillScalars(r, s)
 }
 
 func (c *compiler) fillValues(r *rule, s *jsonschema.Schema) {

@@ -24,7 +24,7 @@
 //
 //	| kind              | from                        | to                  | cost  |
 //	|-------------------|-----------------------------|---------------------|-------|
-//	| key_name          | "userName": "user\\_name":  | "user_name":        | 1     |
+//	| key_name          | "userName": "user\_name":   | "user_name":        | 1     |
 //	| spelling          | "In Progress" "`done`."     | "in_progress" "done"| 1     |
 //	| drop_null         | null, optional              | (absent)            | 1     |
 //	|                   | "N/A", optional             | (absent)            | 3     |
@@ -39,6 +39,7 @@
 //	|                   | yes y on 1, no n off 0      | true, false         | 4     |
 //	| number_to_boolean | 1 0                         | true false          | 4     |
 //	| to_string         | 1.10 true                   | "1.10" "true"       | 2     |
+//	|                   | true, of "yes" and "no"     | "yes"               | 4     |
 //	| to_array          | x                           | [x]                 | 3     |
 //	| split_text        | "1, 2"                      | [1, 2]              | 3     |
 //	| from_array        | [x]                         | x                   | 3     |
@@ -59,20 +60,22 @@
 //     becomes one. Units, ranges, dates, fractions and NaN are no numbers.
 //   - "false", "no" and "0" are false. A string is never true because it is not empty.
 //   - Listed values are found by case, by what separates words (1.5 is not 15, C is not
-//     C++), then by edit distance: one letter in words of five letters, two from twelve on; a
-//     letter for another counts as two. The runner-up must be two further away, and neither
+//     C++), by accents, then by edit distance: one letter in words of five letters, two from twelve on; a
+//     letter for another counts as two, unless these are easily mixed up (a vowel for
+//     another, c and s, m and n). The runner-up must be two further away, and neither
 //     the first letter nor a digit may differ, nor a word or prefix that negates (in-, un-,
 //     not). A part of a text never counts; only a label before a colon or dash does, where an
 //     explanation follows that names no other value and casts no doubt.
 //   - null stands for a required member only where the schema allows null by name. null
 //     for a required member that may not be null fails, and so does null in an array.
-//   - Members are renamed by case and style alone, and only where the name is required or
+//     Nor does it where a member that is dropped could be the one that is missing.
+//   - Members are renamed by case, style and accents alone, and only where the name is required or
 //     where they may not stay. Members that may stay, stay.
 //   - No item of an array is ever dropped, and of several values none is taken for one.
 //   - A text with commas where an array of strings is wanted is a tie: one item or several.
 //   - JSON in a string is read where all of it is JSON, no string is wanted, and once.
 //   - An object is unwrapped if it has one member, or if the others are an envelope (type,
 //     name, status and the like); not if the name is error or the like, and for scalars only
-//     under a name that says answer. A schema in place of an answer is no answer.
+//     under a name that says answer, or if the value is a listed one. A schema in place of an answer is no answer.
 //   - One value takes at most two changes of structure at one place.
 package schema

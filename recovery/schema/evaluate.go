@@ -26,6 +26,9 @@ func newEvaluator(steps int) *evaluator {
 
 // charge counts work. It reports false once there is no more to be done.
 func (e *evaluator) charge(steps int) bool {
+	if e.exceeded {
+		return false
+	}
 	if e.steps -= steps; e.steps < 0 {
 		e.exceeded = true
 	}
@@ -39,8 +42,10 @@ func (e *evaluator) valid(n *node, r *rule) bool {
 	if e.exceeded {
 		return false
 	}
+	// What is looked at quickly is not remembered.
+	remember := n.id >= 0 && (!r.scalar || n.kind&(kindArray|kindObject) != 0 && r.listed)
 	key := pair{n.id, r.id}
-	if n.id >= 0 {
+	if remember {
 		if v, ok := e.known[key]; ok {
 			return v
 		}
@@ -49,7 +54,7 @@ func (e *evaluator) valid(n *node, r *rule) bool {
 		return false
 	}
 	v := e.evaluate(n, r) && !e.exceeded
-	if n.id >= 0 {
+	if remember {
 		e.known[key] = v
 	}
 	return v
@@ -62,7 +67,7 @@ func (e *evaluator) evaluate(n *node, r *rule) bool {
 	if r.listed && !e.isListed(n, r) {
 		return false
 	}
-	for _, list := range [][]*rule{r.refs, r.allOf} {
+	for _, list := range [...][]*rule{r.refs, r.allOf} {
 		for _, sub := range list {
 			if !e.valid(n, sub) {
 				return false
@@ -102,8 +107,11 @@ func (r *rule) allows(n *node) bool {
 }
 
 func (e *evaluator) isListed(n *node, r *rule) bool {
-	c := e.canonicalOf(n)
 	e.charge(len(r.values) / 16)
+	if n.kind == kindString {
+		return slices.ContainsFunc(r.values, func(l literal) bool { return l.kind == kindString && l.value == n.text })
+	}
+	c := e.canonicalOf(n)
 	return slices.ContainsFunc(r.values, func(l literal) bool { return l.kind == n.kind && l.canonical == c })
 }
 
@@ -149,7 +157,8 @@ func (e *evaluator) stringFault(n *node, r *rule) string {
 
 // chargeMatch counts a match: RE2 takes time in proportion to both.
 func (e *evaluator) chargeMatch(pattern, text string) bool {
-	return e.charge(1 + len(pattern)*len(text)/bytesPerStep)
+	work := int64(len(pattern)) * int64(len(text)) / bytesPerStep
+	return e.charge(1 + int(min(work, 1<<30)))
 }
 
 // numberFault returns the keyword that a number is not valid by, or "".
@@ -241,27 +250,43 @@ func (e *evaluator) containsFault(n *node, r *rule) string {
 }
 
 func (e *evaluator) object(n *node, r *rule) bool {
-	names := n.names()
-	if r.minProps != nil && len(names) < *r.minProps || r.maxProps != nil && len(names) > *r.maxProps {
-		return false
+	var names map[string]bool
+	if len(r.required)*len(n.members) > 256 || len(r.dependent) > 0 || r.minProps != nil || r.maxProps != nil {
+		names = n.names()
+		if r.minProps != nil && len(names) < *r.minProps || r.maxProps != nil && len(names) > *r.maxProps {
+			return false
+		}
 	}
 	for _, name := range r.required {
-		if !names[name] {
+		if names == nil && n.get(name) == nil || names != nil && !names[name] {
 			return false
 		}
 	}
 	for _, m := range n.members {
-		subs := e.property(r, m.name)
-		for _, sub := range subs {
-			if !e.valid(m.value, sub) {
-				return false
-			}
-		}
-		if r.propertyNames != nil && !e.valid(nameNode(m.name), r.propertyNames) {
+		if !e.member(m, r) {
 			return false
 		}
 	}
-	return e.dependencies(n, r, names)
+	return len(r.dependent) == 0 || e.dependencies(n, r, names)
+}
+
+func (e *evaluator) member(m member, r *rule) bool {
+	if r.propertyNames != nil && !e.valid(nameNode(m.name), r.propertyNames) {
+		return false
+	}
+	if len(r.patterns) == 0 {
+		sub := r.properties[m.name]
+		if sub == nil {
+			sub = r.additional
+		}
+		return sub == nil || e.valid(m.value, sub)
+	}
+	for _, sub := range e.property(r, m.name) {
+		if !e.valid(m.value, sub) {
+			return false
+		}
+	}
+	return true
 }
 
 func (e *evaluator) dependencies(n *node, r *rule, names map[string]bool) bool {

@@ -87,13 +87,14 @@ type fitKey struct {
 // A fitter fits values of one text.
 type fitter struct {
 	*evaluator
-	schema *Schema
-	o      FitOptions
-	text   []byte
-	views  map[string]*view
-	memo   map[fitKey]*fit
-	named  map[int]string // names of members whose value is an object, by its ID
-	next   *int           // ID of the next node
+	schema   *Schema
+	o        FitOptions
+	text     []byte
+	views    map[string]*view
+	memo     map[fitKey]*fit
+	children map[childKey]*view
+	named    map[int]string // names of members whose value is an object, by its ID
+	next     *int           // ID of the next node
 }
 
 // fit makes n valid by v, at the least cost.
@@ -199,8 +200,7 @@ func (f *fitter) result(n *node, ft *fit) *node {
 
 // read reads text that is known to be JSON.
 func (f *fitter) read(text []byte) *node {
-	r := &reader{text: text, id: *f.next}
-	r.space()
+	r := &reader{text: string(text), id: *f.next}
 	n := r.value()
 	*f.next = r.id
 	return n
@@ -288,8 +288,34 @@ func (f *fitter) scalars(n *node, v *view) []*fit {
 		if v.kinds&kindString != 0 {
 			list = append(list, f.scalar(n, v, ToString, quote(n.text), costToString))
 		}
+		if word := v.wordFor(n.text); word != "" {
+			list = append(list, f.scalar(n, v, ToString, word, costYesNo))
+		}
 	}
 	return list
+}
+
+// wordFor returns the listed string, as JSON, that stands for a boolean: of yes and no,
+// or the like, where no other strings are listed.
+func (v *view) wordFor(truth string) string {
+	found, words := "", map[string]bool{}
+	for _, l := range v.literals {
+		if l.kind != kindString {
+			continue
+		}
+		word, _ := boolean(l.value)
+		if word == "" || words[word] {
+			return ""
+		}
+		words[word] = true
+		if word == truth {
+			found = l.text
+		}
+	}
+	if len(words) != 2 {
+		return ""
+	}
+	return found
 }
 
 func (f *fitter) ofString(n *node, v *view) []*fit {

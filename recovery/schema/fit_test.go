@@ -2,6 +2,7 @@ package schema
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/unfray/unfray/jsonrepair"
@@ -26,7 +27,7 @@ func TestFitKeepsBytes(t *testing.T) {
 		{`{"type":"object","required":["a","b"],"properties":{"a":{},"b":{"type":["null","string"]}}}`, "{\n  \"a\": 1\n}", "{\n  \"a\": 1,\n  \"b\": null\n}"},
 		{`{"type":"object","required":["b"],"properties":{"b":{"type":"null"}}}`, `{ }`, `{"b": null }`},
 		{`{"type":"object","required":["b"],"properties":{"b":{"type":"null"}},"additionalProperties":false}`, `{"B":null,"c":1}`, `{"b":null}`},
-		{`{"type":"object","required":["a","b"],"properties":{"a":{"type":["integer","null"]},"b":{"type":"integer"}},"additionalProperties":false}`, `{"z":0, "b":"1", "y":2}`, `{"b":1, "a":null}`},
+		{`{"type":"object","required":["a","b"],"properties":{"a":{"type":["integer","null"]},"b":{"type":"integer"}},"additionalProperties":false}`, `{"z":{}, "b":"1", "y":[]}`, `{"b":1, "a":null}`},
 		{`{"type":"object","required":["b"],"properties":{"a":{"type":"integer"},"b":{"type":["integer","null"]}}}`, `{"a":null}`, `{"b":null}`},
 		// Members that are given twice both stay.
 		{`{"type":"object","additionalProperties":{"type":"integer"}}`, `{"a":"1","a":2}`, `{"a":1,"a":2}`},
@@ -80,10 +81,11 @@ func TestFitReadings(t *testing.T) {
 	}{
 		{read([]int{1, 1}, `{"n":1}`, `{"n":2}`), jsonrepair.Ambiguous, -1},
 		{read([]int{1, 1}, `{"n":1}`, `{ "n": 1.0}`), jsonrepair.Valid, 0},
-		{read([]int{2, 1}, `{"n":1}`, `{"n":2}`), jsonrepair.Valid, 1},
+		{read([]int{2, 1}, `{"n":1}`, `{"n":2}`), jsonrepair.Ambiguous, -1}, // an edit more or less says little
+		{read([]int{3, 1}, `{"n":1}`, `{"n":2}`), jsonrepair.Valid, 1},
 		{read([]int{9, 1}, `{"n":1}`, `{"n":"2"}`), jsonrepair.Valid, 0},
 		{read([]int{1, 1}, `{"n":"1"}`, `{"n":"2"}`), jsonrepair.Ambiguous, -1},
-		{read([]int{1, 2}, `{"n":"1"}`, `{"n":"2"}`), jsonrepair.Repaired, 0},
+		{read([]int{1, 3}, `{"n":"1"}`, `{"n":"2"}`), jsonrepair.Repaired, 0},
 		{read([]int{5, 1}, `{"n":"1"}`, `{"n":" 2"}`), jsonrepair.Ambiguous, -1}, // worse by one, and cheaper to get
 		{read([]int{5, 1}, `{"n":"1"}`, `[{"n":"2"}]`), jsonrepair.Repaired, 0},
 		{read([]int{0, 0}, `{"n":`, `{"n":2}`), jsonrepair.Valid, 1},
@@ -101,6 +103,27 @@ func TestFitReadings(t *testing.T) {
 	if len(fit.Violations) != 1 || fit.Violations[0].Path != "/n" || fit.Violations[0].Keyword != "type" {
 		t.Errorf("%v", fit.Violations)
 	}
+}
+
+// A schema is for several goroutines.
+func TestConcurrent(t *testing.T) {
+	s := mustParse(t, `{"type":"array","items":{"anyOf":[{"type":"object","properties":{"user_id":{"type":"string","pattern":"^[0-9]+$"}},"required":["user_id"]},{"enum":["in_progress"]}]}}`)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 50 {
+				if f := fitOne(s, `[{"userId": 5}, "In progress"]`, FitOptions{}); string(f.Value) != `[{"user_id": "5"}, "in_progress"]` {
+					t.Errorf("%s %v", f.Value, f.Violations)
+				}
+				if _, err := Parse([]byte(`{"properties":{"a":{"type":5}}}`), Options{}); err == nil {
+					t.Error("no error")
+				}
+				s.Score([]byte(`[{"x":1}]`))
+				s.IncompleteFields([]byte(`[{}]`), nil)
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestScore(t *testing.T) {

@@ -58,7 +58,7 @@ func compareWithLibrary(t *testing.T, s *Schema, doc, value string) {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(refusingLoader{})
 	draft := jsonschema.Draft2020
-	tree = rewriter{&draft}.schema(tree)
+	tree = rewriter{&draft, new(int)}.schema(tree)
 	c.DefaultDraft(draft)
 	if c.AddResource("test://x", tree) != nil {
 		return

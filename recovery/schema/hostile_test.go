@@ -96,12 +96,17 @@ func TestHostile(t *testing.T) {
 		{"implied for ever", `{"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{"n":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"array","items":{"$ref":"#/$defs/n"}}]}},"required":["n"]}}}`, `[[["5"]]]`},
 		{"ties", `{"type":"array","items":{"type":"array","items":{"type":"string"}}}`, `[` + strings.TrimSuffix(strings.Repeat(`"a, b",`, 5000), ",") + `]`},
 	} {
-		s := mustParse(t, tt.schema)
+		s, err := Parse([]byte(tt.schema), Options{MaxSteps: 300_000})
+		if err != nil {
+			t.Fatal(err)
+		}
 		readings := []Reading{{Text: []byte(tt.value)}}
 		fit := s.Fit(readings, FitOptions{})
 		checkFit(t, s, readings, fit)
-		s.Score([]byte(tt.value))
-		s.IncompleteFields([]byte(tt.value), []string{"/a/b"})
+		if !testing.Short() {
+			s.Score([]byte(tt.value))
+			s.IncompleteFields([]byte(tt.value), []string{"/a/b"})
+		}
 		t.Logf("%-16s %v %.80v", tt.name, fit.Outcome, fit.Violations)
 	}
 	s, err := Parse([]byte(`{"type":"array","items":{"type":"integer"}}`), Options{MaxSteps: 100})

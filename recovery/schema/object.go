@@ -192,7 +192,7 @@ func (f *fitter) addMissing(ft *fit, n *node, v *view, fates []fate, at int) {
 			continue
 		}
 		c, ok := f.missing(v, name)
-		if !ok {
+		if !ok || f.droppedFor(n, v, fates, name) {
 			ft.ok = false
 			ft.faults += 2 // structure before content
 			continue
@@ -206,6 +206,21 @@ func (f *fitter) addMissing(ft *fit, n *node, v *view, fates []fate, at int) {
 		some = true
 		ft.add(c)
 	}
+}
+
+// droppedFor reports whether a member that is dropped may be the one that is missing,
+// under another name.
+func (f *fitter) droppedFor(n *node, v *view, fates []fate, name string) bool {
+	sub := f.member(v, name)
+	for i, fa := range fates {
+		if fa.drop == nil || fa.drop.kind != ExtraKey || n.members[i].value.kind == kindNull {
+			continue
+		}
+		if f.fit(n.members[i].value, sub, stepMask|insideText).ok {
+			return true
+		}
+	}
+	return false
 }
 
 // missing returns what stands for a required member that is not there.

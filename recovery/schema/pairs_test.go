@@ -19,7 +19,7 @@ type pairCase struct {
 	Name     string          `json:"name"`
 	Schema   json.RawMessage `json:"schema"`
 	In       string          `json:"in"`
-	Readings []string        `json:"readings"` // each costs one more than that before
+	Readings []string        `json:"readings"` // each costs two more than that before
 	Want     json.RawMessage `json:"want"`
 	Outcome  string          `json:"outcome"` // ambiguous or fail
 	BAML     json.RawMessage `json:"baml"`    // {"value": …} or "fail"
@@ -50,7 +50,7 @@ func readPairs(t testing.TB) []pairCase {
 func (c pairCase) readings() []Reading {
 	var list []Reading
 	for i, text := range c.Readings {
-		list = append(list, Reading{[]byte(text), i})
+		list = append(list, Reading{[]byte(text), 2 * i})
 	}
 	if len(list) > 0 {
 		return list
@@ -123,6 +123,7 @@ func outcomeName(o jsonrepair.Outcome) string {
 var unmatched = []string{
 	"baml a fraction",
 	"baml literal with marks",
+	"baml a literal in a sentence in an object",
 	"baml enums in a fence", // repair finds no JSON there
 }
 

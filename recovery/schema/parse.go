@@ -9,6 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	kinds "github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // Options says how a schema is read. The zero value is right for most.
@@ -32,6 +34,7 @@ const (
 	baseSteps       = 1_000_000
 	stepsPerByte    = 16
 	maxExponent     = 1000 // of numbers in schemas
+	maxSchemas      = 5000 // the library's time grows with their square
 )
 
 // Error is why a document is no schema that can be used.
@@ -77,7 +80,8 @@ func (s *Schema) stepsFor(bytes int) int {
 // (json_schema, or json_object for any object), a tool with parameters or
 // input_schema, or the inner object of these.
 //
-// Errors are [*Error]. Among them are references to other documents, which are never
+// Errors are [*Error]. Among them are more than 5,000 schemas or 1,000 patterns in one
+// document, references to other documents, which are never
 // loaded, patterns that Go's regular expressions do not have, and references that
 // lead back to themselves.
 func Parse(doc []byte, o Options) (*Schema, error) {
@@ -108,7 +112,11 @@ func Parse(doc []byte, o Options) (*Schema, error) {
 		return nil, err
 	}
 	draft := jsonschema.Draft2020
-	value = rewriter{&draft}.schema(value)
+	rewriter := rewriter{&draft, new(int)}
+	value = rewriter.schema(value)
+	if *rewriter.count > maxSchemas {
+		return nil, &Error{at, fmt.Sprintf("more than %d schemas within it", maxSchemas)}
+	}
 	compiled, err := compile(value, at, draft, o.Formats)
 	if err != nil {
 		return nil, err
@@ -258,7 +266,10 @@ func hasKeyword(m map[string]any) bool {
 
 // A rewriter turns what OpenAPI 3.0 and draft 4 say otherwise into the keywords
 // of JSON Schema, and sees which draft a schema without $schema is of.
-type rewriter struct{ draft **jsonschema.Draft }
+type rewriter struct {
+	draft **jsonschema.Draft
+	count *int // of schemas
+}
 
 var (
 	schemaKeys = []string{"additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
@@ -267,6 +278,7 @@ var (
 )
 
 func (r rewriter) schema(v any) any {
+	*r.count++
 	m, ok := v.(map[string]any)
 	if !ok {
 		return v
@@ -413,7 +425,7 @@ func compileError(err error, at string) error {
 			if f, ok := v.ErrorKind.(*kinds.Format); ok && f.Want == "regex" {
 				return &Error{place, fmt.Sprintf("the pattern %q cannot be used: %v; look-around and back-references are not available", f.Got, f.Err)}
 			}
-			return &Error{place, "not valid in a schema: " + v.ErrorKind.LocalizedString(printer)}
+			return &Error{place, "not valid in a schema: " + v.ErrorKind.LocalizedString(message.NewPrinter(language.English))}
 		}
 	}
 	return &Error{at, strings.ReplaceAll(err.Error(), documentURL, "")}

@@ -130,7 +130,7 @@ func newMaker(seed uint64) *maker { return &maker{rand.New(rand.NewPCG(seed, 42)
 
 // What is valid comes back byte for byte, with nothing done to it.
 func TestValidIsUntouched(t *testing.T) {
-	for seed := range rounds(3000) {
+	for seed := range rounds(1500) {
 		m := newMaker(seed)
 		made := m.value(3)
 		s := mustParse(t, made.text)
@@ -157,7 +157,7 @@ func rounds(n uint64) uint64 {
 // The library says of each value what we say, and so it does of each fitted value.
 func TestAgreesWithLibrary(t *testing.T) {
 	agree := 0
-	for seed := range rounds(2000) {
+	for seed := range rounds(1200) {
 		m := newMaker(seed)
 		text := m.keywords(2)
 		s, err := Parse([]byte(text), Options{})
@@ -274,7 +274,7 @@ func (m *maker) keywords(depth int) string {
 
 // Any value for any schema gives a fit that keeps its promises.
 func TestAnyValue(t *testing.T) {
-	for seed := range rounds(3000) {
+	for seed := range rounds(1500) {
 		m := newMaker(seed)
 		s := mustParse(t, m.value(3).text)
 		var readings []Reading
@@ -295,7 +295,7 @@ func TestAnyValue(t *testing.T) {
 // Values that were changed as models change them come back or are refused.
 func TestChangesAreUndone(t *testing.T) {
 	counts := map[string]int{}
-	for seed := range rounds(6000) {
+	for seed := range rounds(4000) {
 		m := newMaker(seed)
 		made := m.value(3)
 		s := mustParse(t, made.text)

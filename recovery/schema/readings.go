@@ -20,8 +20,9 @@ type FitOptions struct {
 	// Defaults puts in the schema's default for a required member that is missing. By
 	// default nothing is invented.
 	Defaults bool
-	// Margin is by how much a score must be better than that of another value, else both
-	// are told as ambiguous; 0: 2. With 1 only equal scores are a tie.
+	// Margin is by how much the score of a value, or with equal scores the cost of its
+	// reading, must be better than that of another value, else both are told as ambiguous;
+	// 0: 2. With 1 only what is equal is a tie.
 	Margin int
 }
 
@@ -75,7 +76,7 @@ const maxCandidates = 16
 
 // Fit chooses the reading that is valid by the schema, or is made so at the least
 // cost, and makes it valid. A valid text comes back byte for byte. The score of the
-// coercions decides first, by the margin, then what the reading cost; where neither
+// coercions decides first, then what the reading cost, each by the margin; where neither
 // decides and the values differ, the outcome is ambiguous. The result holds for the schema in every
 // case, or there is none.
 func (s *Schema) Fit(readings []Reading, o FitOptions) *Fit {
@@ -108,7 +109,7 @@ func (s *Schema) Fit(readings []Reading, o FitOptions) *Fit {
 	for _, a := range fitting[1:] {
 		// What is valid as it is needs no margin.
 		near := best.fit.score > 0 && a.fit.score-best.fit.score < o.margin()
-		if (a.fit.score == best.fit.score || near) && a.cost <= best.cost && len(candidates) < maxCandidates {
+		if (a.fit.score == best.fit.score || near) && a.cost-best.cost < o.margin() && len(candidates) < maxCandidates {
 			candidates = append(candidates, a.candidates()...)
 		}
 	}
@@ -129,7 +130,7 @@ func (s *Schema) Fit(readings []Reading, o FitOptions) *Fit {
 
 func (s *Schema) newFitter(o FitOptions, size int) *fitter {
 	next := 0
-	return &fitter{evaluator: newEvaluator(s.stepsFor(size)), schema: s, o: o, views: map[string]*view{}, memo: map[fitKey]*fit{}, named: map[int]string{}, next: &next}
+	return &fitter{evaluator: newEvaluator(s.stepsFor(size)), schema: s, o: o, views: map[string]*view{}, memo: map[fitKey]*fit{}, children: map[childKey]*view{}, named: map[int]string{}, next: &next}
 }
 
 // An attempt is the work on one reading.
@@ -203,6 +204,9 @@ func (ft *fit) replacements(list []map[*fit]*fit) []map[*fit]*fit {
 
 // distinct keeps the candidates that are valid and differ in value.
 func (f *fitter) distinct(candidates []Candidate) []Candidate {
+	if len(candidates) == 1 && len(candidates[0].Edits) == 0 {
+		return candidates
+	}
 	var values []string
 	var list []Candidate
 	for _, c := range candidates {
@@ -212,6 +216,9 @@ func (f *fitter) distinct(candidates []Candidate) []Candidate {
 		n := f.read(c.Value)
 		if len(c.Edits) > 0 && !f.valid(n, f.schema.root) {
 			continue
+		}
+		if len(candidates) == 1 {
+			return candidates
 		}
 		if value := n.canonical(); !slices.Contains(values, value) {
 			values = append(values, value)

@@ -72,7 +72,11 @@ func (f *fitter) toArray(n *node, v *view, s step) *fit {
 	case n.kind == kindString && (text == "" || isNullWord(text) || looksLikeJSON(text)):
 		return nil
 	}
-	inner := f.fit(n, f.item(v, 0), s|stepToArray)
+	item := f.item(v, 0)
+	if n.kind == kindObject && f.isMap(n, item) {
+		return nil
+	}
+	inner := f.fit(n, item, s|stepToArray)
 	if !inner.ok {
 		return nil
 	}
@@ -82,6 +86,17 @@ func (f *fitter) toArray(n *node, v *view, s step) *fit {
 	ft.include(inner, "/0")
 	ft.add(change{kind: ToArray, start: n.end, end: n.end, after: "]"})
 	return f.whole(n, v, ft)
+}
+
+// isMap reports whether n looks like several objects, each under a name, and not like
+// one of those that v is about.
+func (f *fitter) isMap(n *node, v *view) bool {
+	for _, m := range n.members {
+		if m.value.kind != kindObject || v != nil && f.declares(v, m.name) {
+			return false
+		}
+	}
+	return len(n.members) > 1
 }
 
 // looksLikeJSON reports whether s begins as an object or array. Such a text is read as
@@ -249,8 +264,7 @@ func (f *fitter) unwrap(n *node, v *view, s step) []*fit {
 		if name == "" || slices.Contains(refusals, name) || f.declares(v, m.name) && v.kinds&kindObject != 0 {
 			continue
 		}
-		holder := m.value.kind&(kindObject|kindArray) != 0
-		if !known && (len(n.members) > 1 || !holder) {
+		if !known && (len(n.members) > 1 || !f.mayHold(m, v, s)) {
 			continue
 		}
 		if len(n.members) > 1 && !f.onlyEnvelope(n, m.name) {
@@ -272,6 +286,20 @@ func (f *fitter) unwrap(n *node, v *view, s step) []*fit {
 		}
 	}
 	return list
+}
+
+// mayHold reports whether the only member of an object, of any name, may be the answer:
+// an object or array where one is wanted, or a value of a list, but that of a name that
+// negates.
+func (f *fitter) mayHold(m member, v *view, s step) bool {
+	words := splitWords(m.name)
+	if slices.ContainsFunc(words, func(w string) bool { return slices.Contains(negations, w) }) {
+		return false
+	}
+	if m.value.kind&(kindObject|kindArray) != 0 {
+		return m.value.kind&v.kinds != 0
+	}
+	return v.listed && s&stepUnwrap == 0
 }
 
 // namesSchema reports whether a folded name is the schema's or its title.

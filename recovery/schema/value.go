@@ -82,27 +82,41 @@ func readDocument(text []byte, maxDepth, next int) (*node, *jsonrepair.Error) {
 	if err := jsonrepair.Check(text, maxDepth); err != nil {
 		return nil, err
 	}
-	r := &reader{text: text, id: next}
-	r.space()
+	r := &reader{text: string(text), id: next}
 	return r.value(), nil
 }
 
-// A reader reads text that has been checked.
+// A reader reads text that has been checked. Strings without escapes are parts of it.
 type reader struct {
-	text []byte
+	text string
 	at   int
 	id   int
+	free []node // allocated together
 }
 
+func (r *reader) newNode() *node {
+	if len(r.free) == 0 {
+		r.free = make([]node, min(64, 1+len(r.text)/8))
+	}
+	n := &r.free[0]
+	r.free = r.free[1:]
+	n.id, n.start = r.id, r.at
+	r.id++
+	return n
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+
 func (r *reader) space() {
-	for r.at < len(r.text) && strings.IndexByte(" \t\r\n", r.text[r.at]) >= 0 {
+	for r.at < len(r.text) && isSpace(r.text[r.at]) {
 		r.at++
 	}
 }
 
+// value reads the next value, which white space may stand before.
 func (r *reader) value() *node {
-	n := &node{id: r.id, start: r.at}
-	r.id++
+	r.space()
+	n := r.newNode()
 	switch c := r.text[r.at]; c {
 	case '{':
 		n.kind = kindObject
@@ -114,10 +128,11 @@ func (r *reader) value() *node {
 		n.kind = kindString
 		n.text = r.str()
 	default:
-		for r.at < len(r.text) && strings.IndexByte(" \t\r\n,]}", r.text[r.at]) < 0 {
+		r.at++
+		for r.at < len(r.text) && r.text[r.at] != ',' && r.text[r.at] != ']' && r.text[r.at] != '}' && !isSpace(r.text[r.at]) {
 			r.at++
 		}
-		n.text = string(r.text[n.start:r.at])
+		n.text = r.text[n.start:r.at]
 		switch c {
 		case 'n':
 			n.kind = kindNull
@@ -143,7 +158,6 @@ func (r *reader) object(n *node) {
 		m.end = r.at
 		r.space()
 		r.at++ // colon
-		r.space()
 		m.value = r.value()
 		n.members = append(n.members, m)
 	}
@@ -155,7 +169,6 @@ func (r *reader) array(n *node) {
 	for r.space(); r.text[r.at] != ']'; r.space() {
 		if r.text[r.at] == ',' {
 			r.at++
-			r.space()
 		}
 		n.items = append(n.items, r.value())
 	}
@@ -174,11 +187,11 @@ func (r *reader) str() string {
 	}
 	r.at++
 	if !escaped {
-		return string(r.text[start+1 : r.at-1])
+		return r.text[start+1 : r.at-1]
 	}
 	var s string
 	// The text has been checked, so there is no error.
-	_ = json.Unmarshal(r.text[start:r.at], &s)
+	_ = json.Unmarshal([]byte(r.text[start:r.at]), &s)
 	return s
 }
 

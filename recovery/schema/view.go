@@ -18,6 +18,7 @@ type view struct {
 	required []string
 	names    []string // of properties, sorted
 	never    bool
+	prefix   int  // items that have rules of their own
 	whole    bool // rules say something about an object or array as a whole
 }
 
@@ -121,6 +122,7 @@ func newView(base []*rule, choices []choice) *view {
 		v.required = append(v.required, r.required...)
 		v.names = append(v.names, r.names...)
 		v.whole = v.whole || r.whole()
+		v.prefix = max(v.prefix, len(r.prefix))
 	}
 	if v.listed {
 		var kinds kind
@@ -184,8 +186,28 @@ func (f *fitter) branches(v *view) []*view {
 	return views
 }
 
+// A childKey names a part of the values of a view.
+type childKey struct {
+	view  *view
+	name  string
+	index int
+}
+
 // member returns the view of the value of that name; nil: anything goes.
 func (f *fitter) member(v *view, name string) *view {
+	if _, declared := slices.BinarySearch(v.names, name); !declared {
+		return f.findMember(v, name) // there may be any number of these
+	}
+	key := childKey{view: v, name: name}
+	if known, ok := f.children[key]; ok {
+		return known
+	}
+	child := f.findMember(v, name)
+	f.children[key] = child
+	return child
+}
+
+func (f *fitter) findMember(v *view, name string) *view {
 	var rules []*rule
 	for _, r := range v.base {
 		rules = append(rules, f.property(r, name)...)
@@ -217,6 +239,17 @@ func (f *fitter) declares(v *view, name string) bool {
 
 // item returns the view of the i-th item; nil: anything goes.
 func (f *fitter) item(v *view, i int) *view {
+	i = min(i, v.prefix) // behind the last prefix all items are alike
+	key := childKey{view: v, index: i + 1}
+	if known, ok := f.children[key]; ok {
+		return known
+	}
+	child := f.findItem(v, i)
+	f.children[key] = child
+	return child
+}
+
+func (f *fitter) findItem(v *view, i int) *view {
 	var rules []*rule
 	for _, r := range v.base {
 		if sub := r.item(i); sub != nil {

@@ -7,24 +7,53 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/unfray/unfray/jsonrepair"
 )
 
 // fold is the same for names that differ in case and style alone: userName,
-// user_name, User-Name, "user name" and user\_name.
+// user_name, User-Name, "user name" and user\_name. Accents do not count.
 func fold(name string) string {
-	return strings.Map(func(r rune) rune {
+	return withoutAccents(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || strings.ContainsRune("_-.\\`*\"'’“”:", r) {
 			return -1
 		}
 		return unicode.ToLower(r)
-	}, name)
+	}, name))
+}
+
+var ligatures = strings.NewReplacer("ß", "ss", "æ", "ae", "œ", "oe", "ø", "o", "ł", "l", "đ", "d", "ı", "i")
+
+// withoutAccents drops the accents of lower-case Latin, Greek and Cyrillic letters. Marks
+// of other scripts are letters in all but name.
+func withoutAccents(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	return ligatures.Replace(strings.Map(func(r rune) rune {
+		if r >= 0x300 && r <= 0x36F {
+			return -1
+		}
+		return r
+	}, norm.NFD.String(s)))
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // trimMarks drops what is put around a word for emphasis or as punctuation.
 func trimMarks(s string) string {
 	const marks = "\"'`*_“”‘’«»()[].,;:"
-	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(marks, r) })
+	mark := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(marks, r) }
+	s = strings.TrimRightFunc(s, func(r rune) bool { return r == '!' || mark(r) })
+	return strings.TrimLeftFunc(s, mark) // !x is not x
 }
 
 const separators = "\"'`*_“”‘’«»()[].,;:-–—/\\"
@@ -34,7 +63,7 @@ const separators = "\"'`*_“”‘’«»()[].,;:-–—/\\"
 // as in -1.
 func plain(s string) string {
 	var b strings.Builder
-	runes := []rune(s)
+	runes := []rune(strings.TrimRight(s, "! "))
 	at := func(i int, is func(rune) bool) bool { return i >= 0 && i < len(runes) && is(runes[i]) }
 	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 	for i, r := range runes {
@@ -94,11 +123,14 @@ func (f *fitter) spellings(s string, literals []literal) []spelling {
 		return nil
 	}
 	trimmed, plainText, looseText := trimMarks(s), plain(s), loose(s)
+	bareText := withoutAccents(plainText)
 	for _, same := range []func(l literal) bool{
+		func(l literal) bool { return strings.EqualFold(l.value, s) },
 		func(l literal) bool { return l.value == trimmed },
 		func(l literal) bool { return strings.EqualFold(l.value, trimmed) },
 		func(l literal) bool { return l.plain != "" && l.plain == plainText },
 		func(l literal) bool { return l.loose != "" && l.loose == looseText },
+		func(l literal) bool { return l.bare != "" && l.bare == bareText },
 	} {
 		var found []spelling
 		for _, l := range literals {
@@ -241,14 +273,14 @@ func reversed(a, b string) bool {
 }
 
 // editDistance counts letters that were left out, put in, or swapped with their
-// neighbour. Another letter counts as two, a vowel for another vowel as one.
+// neighbour. Another letter counts as two, one that is easily taken for it, as a vowel for
+// another vowel, as one.
 func editDistance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	rows := [3][]int{make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)}
 	for j := range rows[1] {
 		rows[1][j] = j
 	}
-	vowel := func(r rune) bool { return strings.ContainsRune("aeiouy", r) }
 	for i := 1; i <= len(x); i++ {
 		older, old, row := rows[(i+2)%3], rows[i%3], rows[(i+1)%3]
 		row[0] = i
@@ -256,7 +288,7 @@ func editDistance(a, b string) int {
 			change := 2
 			if x[i-1] == y[j-1] {
 				change = 0
-			} else if vowel(x[i-1]) && vowel(y[j-1]) {
+			} else if alike(x[i-1], y[j-1]) {
 				change = 1
 			}
 			row[j] = min(old[j]+1, row[j-1]+1, old[j-1]+change)
@@ -266,4 +298,14 @@ func editDistance(a, b string) int {
 		}
 	}
 	return rows[(len(x)+1)%3][len(y)]
+}
+
+// alike reports whether two letters are easily taken for each other.
+func alike(a, b rune) bool {
+	for _, group := range []string{"aeiouy", "csz", "ck", "mn", "gj"} {
+		if strings.ContainsRune(group, a) && strings.ContainsRune(group, b) {
+			return true
+		}
+	}
+	return false
 }
