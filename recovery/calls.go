@@ -57,7 +57,8 @@ func (a *attempt) calls() (Verdict, string) {
 	return Changed, why
 }
 
-// findCalls looks for calls, also in a fence that is all of the answer.
+// findCalls looks for calls, also in a fence that is all of the answer, and in JSON of no
+// told format that ends it.
 func (a *attempt) findCalls() *toolcall.Result {
 	o := toolcall.Options{Tools: a.o.Tools, JSON: a.jsonOptions()}
 	r := toolcall.Find(a.text, o)
@@ -65,30 +66,42 @@ func (a *attempt) findCalls() *toolcall.Result {
 		return r
 	}
 	found, _ := extract.Candidates(a.text, a.o.answerOnly())
-	if len(found) != 1 || found[0].Where != extract.InFence {
+	if len(found) != 1 {
 		return r
 	}
 	c := found[0]
-	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
-		inside := s.Start <= c.Start && c.End <= s.End
-		if !inside && len(bytes.TrimSpace(a.text[s.Start:s.End])) > 0 || inside && s.Prefixed() {
-			return r
-		}
-	}
-	fenced := toolcall.Find(a.text[c.Start:c.End], o)
-	if len(fenced.Calls) == 0 || len(bytes.TrimSpace(fenced.Rest)) > 0 {
+	from, to := c.Start, c.End
+	switch {
+	case c.Where == extract.InFence && a.isAllFence(c):
+		from, to = 0, len(a.text)
+	case c.Where == extract.InProse && c.Closed && a.onItsOwn(c) && len(bytes.TrimSpace(a.text[to:])) == 0:
+	default:
 		return r
 	}
-	for i := range fenced.Calls {
-		fenced.Calls[i].Start += c.Start
-		fenced.Calls[i].End += c.Start
+	inside := toolcall.Find(c.Text, o)
+	if len(inside.Calls) == 0 || len(bytes.TrimSpace(inside.Rest)) > 0 {
+		return r
 	}
-	for i := range fenced.Findings {
-		fenced.Findings[i].Offset += c.Start
+	for i := range inside.Calls {
+		inside.Calls[i].Start += c.Start
+		inside.Calls[i].End += c.Start
 	}
-	fenced.Edits = []jsonrepair.Edit{{Kind: toolcall.ToolCall, Before: string(a.text)}}
-	fenced.Rest = nil
-	return fenced
+	for i := range inside.Findings {
+		inside.Findings[i].Offset += c.Start
+	}
+	inside.Edits = []jsonrepair.Edit{{Kind: toolcall.ToolCall, Offset: from, Before: string(a.text[from:to])}}
+	return inside
+}
+
+// isAllFence reports whether nothing is around the fence that holds a candidate.
+func (a *attempt) isAllFence(c extract.Candidate) bool {
+	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
+		inside := s.Start <= c.Start && c.End <= s.End
+		if inside && s.Prefixed() || !inside && len(bytes.TrimSpace(a.text[s.Start:s.End])) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // mended reports whether a name or the arguments of a call were changed otherwise

@@ -102,7 +102,8 @@ func (a *attempt) closeEdited(cut bool) {
 func (a *attempt) closeCode() {
 	r := a.res
 	cut := a.o.cut() && !a.fenced || a.fenceOpen && !a.o.ended()
-	if r.Code != nil && r.Code.Status == code.Cut {
+	broken := r.Code != nil && (r.Code.Status == code.Broken || r.Code.Status == code.Cut && a.fenced)
+	if r.Code != nil && r.Code.Status == code.Cut && !a.fenced {
 		cut = true
 	}
 	a.closeEdited(cut)
@@ -110,7 +111,7 @@ func (a *attempt) closeCode() {
 		r.Outcome, r.Err = Failed, &Error{Cause: "there is no code", Tried: "ask the model again"}
 		return
 	}
-	if !cut && r.Code != nil && r.Code.Status == code.Broken {
+	if !cut && broken {
 		r.Outcome, r.Err = Failed, &Error{Cause: "the code does not parse", Tried: "ask the model again"}
 		if len(r.Code.Problems) > 0 {
 			p := r.Code.Problems[0]

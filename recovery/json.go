@@ -417,8 +417,7 @@ func (a *attempt) mend() (Verdict, string) {
 			return Nothing, "there is no JSON"
 		}
 	case Code:
-		o.Kind = textrepair.Code
-		fallthrough
+		r = a.mendCode(o)
 	default:
 		r = textrepair.Repair(a.text, o)
 	}

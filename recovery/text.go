@@ -115,7 +115,7 @@ func (a *attempt) guess(found []extract.Candidate) Form {
 		}
 	}
 	around := len(text) - (c.End - c.Start)
-	is := around <= max(proseAround, (c.End-c.Start)/8) && a.onItsOwn(c)
+	is := len(a.o.Tools) == 0 && around <= max(proseAround, (c.End-c.Start)/8) && a.onItsOwn(c)
 	if c.Where == extract.InFence {
 		is = around <= 3*max(proseAround, c.End-c.Start) && a.fillsFence(c)
 	}
@@ -309,16 +309,13 @@ func (a *attempt) lastFence() int {
 }
 
 func (a *attempt) checkCode() (Verdict, string) {
-	lang := a.o.Language
-	if lang == "" {
-		lang = a.language
-	}
-	if lang == "" {
-		lang = code.Detect(a.text, "")
-	}
+	lang := a.codeLanguage()
 	a.res.Code = code.Check(lang, a.text, code.Options{})
 	switch a.res.Code.Status {
 	case code.Cut:
+		if a.fenced {
+			return Nothing, "it breaks off inside a fence that is closed"
+		}
 		edits, report := code.Close(lang, a.text)
 		m := newMapper(a.edits)
 		for _, o := range a.res.Code.Open {

@@ -187,3 +187,33 @@ func isPart(a, b any) bool {
 	}
 	return equalValues(a, b)
 }
+
+// TestCutCallsAreNotComplete cuts tool calls at every byte: a call that is said to
+// be complete has the arguments that the whole one has.
+func TestCutCallsAreNotComplete(t *testing.T) {
+	for _, c := range readLines[recoveryCase](t, "testdata/cases.jsonl") {
+		if c.Strategy != "tool_calls" || c.Want.Calls == nil || c.MustNot {
+			continue
+		}
+		o, err := c.options()
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := c.input()
+		whole := recovery.Recover(context.Background(), in, o).Calls
+		for n := 1; n < len(in); n++ {
+			for _, finish := range []string{"", "length", "tool_calls"} {
+				o.FinishReason = finish
+				calls := recovery.Recover(context.Background(), in[:n], o).Calls
+				for i, call := range calls {
+					if !call.Complete || i < len(whole) && !whole[i].Complete {
+						continue
+					}
+					if i >= len(whole) || call.Name != whole[i].Name || !sameJSON(call.Arguments, whole[i].Arguments) && call.Problem == "" {
+						t.Errorf("%s, finish reason %q: %s(%s) is said to be complete in %q of %q", c.Name, finish, call.Name, call.Arguments, in[:n], in)
+					}
+				}
+			}
+		}
+	}
+}
