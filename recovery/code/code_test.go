@@ -81,6 +81,8 @@ var cut = []struct{ lang, src, want string }{
 	{"go", "x := []int{1, 2", "x := []int{1, 2}"},
 	{"go", "x := `raw\n(", "x := `raw\n(`"},
 	{"go", "s := \"a\\", "s := \"a\""},
+	{"go", "s := f(\"caf\xc3", "s := f(\"caf\")"},
+	{"python", "s = '\xe2\x82", "s = ''"},
 	{"go", "package p\n\nvar x = 1\n\n/* open", "package p\n\nvar x = 1\n\n/* open*/"},
 	{"python", "def f():\n    return g([1, {'a': \"b", "def f():\n    return g([1, {'a': \"b\"}])"},
 	{"python", "x = f\"{d['a", "x = f\"{d['a']}\""},

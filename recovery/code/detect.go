@@ -95,10 +95,32 @@ func Detect(src []byte, info string) string {
 	if c := bytes.TrimLeft(src, " \t\r\n"); len(c) > 0 && (c[0] == '{' || c[0] == '[') && jsonrepair.Check(src, 10_000) == nil {
 		return "json"
 	}
+	head = behindComments(src)
+	head = head[:min(len(head), looked)]
 	for _, e := range evidence {
 		if e.sign.Match(head) {
 			return e.language
 		}
 	}
 	return ""
+}
+
+// behindComments returns src without the comments that it begins with.
+func behindComments(src []byte) []byte {
+	for {
+		src = bytes.TrimLeft(src, " \t\r\n")
+		end := -1
+		switch {
+		case bytes.HasPrefix(src, []byte("//")):
+			end = bytes.IndexByte(src, '\n')
+		case bytes.HasPrefix(src, []byte("/*")):
+			if end = bytes.Index(src, []byte("*/")); end >= 0 {
+				end++
+			}
+		}
+		if end < 0 {
+			return src
+		}
+		src = src[end+1:]
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	goscanner "go/scanner"
 	"go/token"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 	yamlparser "github.com/goccy/go-yaml/parser"
@@ -37,13 +36,27 @@ func checkGo(src []byte, s *scanner, r *Report) {
 			}
 		}
 	}
-	if len(s.problems) == 0 && at >= end {
+	if len(s.problems) == 0 && (at >= end || end == len(src) && mayGoOn(src[at:], message)) {
 		r.Status, r.Open = Cut, s.open()
 		return
 	}
 	at, message = firstProblem(src, s, at, message)
 	r.Status = Broken
 	r.Problems = []Problem{{at, lineOf(src, at), message}}
+}
+
+// mayGoOn reports whether the rest of Go code, where the parser objects to it, may be
+// only the beginning of what was to come: its last token, or a list at the end of
+// which = or := may follow.
+func mayGoOn(rest []byte, message string) bool {
+	if message == "expected 1 expression" {
+		return bytes.IndexByte(rest, '\n') < 0
+	}
+	var s goscanner.Scanner
+	s.Init(token.NewFileSet().AddFile("", -1, len(rest)), rest, func(token.Position, string) {}, goscanner.ScanComments)
+	s.Scan()
+	_, tok, lit := s.Scan()
+	return tok == token.EOF || tok == token.SEMICOLON && lit == "\n"
 }
 
 // firstProblem prefers what the lexical rules found if it comes first.
@@ -107,15 +120,16 @@ func firstWord(src []byte) string {
 // or deeply nested.
 func checkYAML(src []byte, r *Report) {
 	r.Parser = "goccy/go-yaml"
-	if len(src) > maxYAML || yamlDepth(src) > maxYAMLDepth {
+	text := bytes.ReplaceAll(bytes.ReplaceAll(src, []byte("\r\n"), []byte(" \n")), []byte("\r"), []byte("\n"))
+	if len(src) > maxYAML || yamlDepth(src) > maxYAMLDepth || slowYAML(text) {
 		return
 	}
-	line, column, message, err := parseYAML(src)
+	line, column, message, err := parseYAML(text)
 	if err == nil {
 		r.Status = Parses
 		return
 	}
-	at := offsetOf(src, line, column)
+	at := offsetOf(text, line, column)
 	if end := len(bytes.TrimRight(src, " \t\r\n")); line > 0 && yamlOpen(src, r) && at >= min(end-1, r.Open[0].Offset) {
 		r.Status = Cut
 		return
@@ -160,6 +174,26 @@ func offsetOf(src []byte, line, column int) int {
 	return len(src)
 }
 
+// slowYAML reports whether a text has runs in which the parser's time is quadratic.
+func slowYAML(text []byte) bool {
+	const most = 64
+	for _, run := range []string{"<", "- ", "? ", ": "} {
+		if bytes.Contains(text, bytes.Repeat([]byte(run), most)) {
+			return true
+		}
+	}
+	blank := 0
+	for line := range bytes.SplitSeq(text, []byte{'\n'}) {
+		if blank++; len(bytes.TrimSpace(line)) > 0 {
+			blank = 0
+		}
+		if blank > most {
+			return true
+		}
+	}
+	return false
+}
+
 // yamlDepth is more than the depth that a parser of YAML would go to: by brackets, and
 // by the indentation and marks of a line.
 func yamlDepth(src []byte) int {
@@ -175,10 +209,11 @@ func yamlDepth(src []byte) int {
 			levels = append(levels, indent)
 		}
 		marks := 0
-		for strings.HasPrefix(string(text[:min(2, len(text))]), "- ") || strings.HasPrefix(string(text[:min(2, len(text))]), "? ") {
+		for bytes.HasPrefix(text, []byte("- ")) || bytes.HasPrefix(text, []byte("? ")) {
 			text = bytes.TrimLeft(text[2:], " ")
 			marks++
 		}
+		deepest = max(deepest, flow+len(levels)+marks)
 		for _, c := range text {
 			switch c {
 			case '[', '{':

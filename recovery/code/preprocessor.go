@@ -7,10 +7,9 @@ import (
 
 // branch is an #if whose #endif has not come.
 type branch struct {
-	offset  int
-	before  *frame // what was open at #if
-	first   *frame // what was open at the end of the first branch, nil in it
-	skipped bool   // #if 0
+	offset int
+	before *frame // what was open at #if
+	first  *frame // what was open at the end of the first branch, nil in it
 }
 
 // directive reads a line of C's preprocessor. What #if chooses between begins with
@@ -181,7 +180,11 @@ func cSharp(s *scanner) bool {
 		end := strings.Repeat(`"`, marks)
 		s.push(frame{kind: text, closer: end, rule: &quote{close: end, lines: true}}, n+marks)
 		return true
-	case marks == 0 || n == 0:
+	case marks == 0 && n > 0:
+		s.i += n
+		s.value, s.last, s.command = false, '@', false
+		return true
+	case n == 0:
 		return false
 	}
 	q := quote{close: `"`, escape: '\\'}

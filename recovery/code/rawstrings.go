@@ -40,8 +40,13 @@ func rawSwift(s *scanner) bool {
 	for s.peek(n) == '#' {
 		n++
 	}
-	if n == 0 || s.peek(n) != '"' {
+	if n == 0 {
 		return false
+	}
+	if s.peek(n) != '"' {
+		s.i += n // #if and the like
+		s.value, s.last, s.command = false, '#', false
+		return true
 	}
 	marks := strings.Repeat("#", n)
 	q := &quote{close: `"` + marks, code: `\` + marks + "(", codeEnd: ")"}

@@ -32,7 +32,6 @@ type scanner struct {
 	branches  []branch
 	directive bool // a comment is in a line of the preprocessor
 	indent    indentation
-	depth     int
 	maxDepth  int
 }
 

@@ -115,9 +115,11 @@ func TestNoWrongJoin(t *testing.T) {
 					}
 					joined[b.name]++
 					text := append(bytes.Clone(s.text), j.Text...)
-					asked := bytes.TrimSpace(s.Require)
-					if b.name == "skips a bit" && bytes.Contains(answer, asked) || b.name == "goes on behind the text" && bytes.HasPrefix(answer, asked) {
-						continue // it did what it was asked to: nobody can tell
+					// Who leaves something out, or is in a text that repeats itself, and begins
+					// with what was asked for, cannot be told from one who goes on.
+					asked := bytes.Contains(answer, bytes.TrimSpace(s.Require))
+					if asked && (b.name == "skips a bit" || doc == whole[2] && !b.right) {
+						continue
 					}
 					if b.name == "repeats a tail" && mode == Prefill && !s.once(len(s.Keep)) {
 						continue // nobody can tell; and the model was not given more than Keep

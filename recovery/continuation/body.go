@@ -24,7 +24,7 @@ func (j *Joiner) accept(skip, overlap int, p Proof) {
 	if s.Mode != Exact {
 		if s.isJSON() {
 			j.m = s.shape.m.clone()
-		} else {
+		} else if s.shape.fence.at == none { // code does repeat itself
 			j.places = beginnings(s.text[max(0, len(s.text)-echoWindow):])
 			j.echoes = append([]int{}, j.places...)
 		}
@@ -49,6 +49,20 @@ func beginnings(text []byte) []int {
 		}
 	}
 	return all[max(0, len(all)-echoPlaces):]
+}
+
+// endsSentence reports whether a sentence or line ends before the white space at i.
+func endsSentence(text []byte, i int) bool {
+	if text[i] == '\n' || text[i] == '\r' {
+		return true
+	}
+	switch text[i-1] {
+	case '!', '?':
+		return true
+	case '.': // but not of a number in a list
+		return i > 1 && !isDigit(text[i-2])
+	}
+	return false
 }
 
 // add takes a byte behind the seam.

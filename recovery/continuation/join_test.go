@@ -39,6 +39,7 @@ var joins = []struct {
 	{"JSON, nothing but an opener", `{`, Prefill, `{"a": 1}`, `"a": 1}`, Reproduced, ""},
 	{"JSON, nothing but openers", `{"items": [{"`, Prefill, `"items": [{"id": 1}]}`, `id": 1}]}`, Reproduced, ""},
 	{"JSON in a fence", "```json\n{\"a\": 1, \"b\": [1, 2", Prefill, " \"b\": [1, 2, 3]}\n```", ", 3]}\n```", Reproduced, ""},
+	{"JSON, white space in the text", "{\"name\": \"Ann Miller\",\n  ", Prefill, "\n\"name\":\n\"Ann Miller\",\n\n\"x\": 1}", "\"x\": 1}", Structural, ""},
 	{"prose", story, Prefill, " the water began to sing.", "gan to sing.", Reproduced, ""},
 	{"a list", steps, Prefill, " Add the rice and stir.\n4. Serve.", "ce and stir.\n4. Serve.", Reproduced, ""},
 	{"code", code, Prefill, "\n\treturn a + b\n}\n```\n", " b\n}\n```\n", Reproduced, ""},
@@ -56,6 +57,7 @@ var joins = []struct {
 	{"behind an introduction", story, Instruct, "Sure, continuing:\n\nopened the gates, and the water began.", "gan.", Overlap, ""},
 	{"behind dots", story, Instruct, "...and the water began.", "gan.", Overlap, ""},
 	{"behind reasoning", story, Instruct, "<think>It ends with \"the water be\".</think>\n\nand the water began.", "gan.", Overlap, ""},
+	{"code that repeats itself", "```py\n" + paragraph + "\nx = so", Prefill, " ends.\nx = some\n\n" + paragraph, "me\n\n" + paragraph, Reproduced, ""},
 	{"a fence inside a fence", code, Instruct, "```go\nfunc add(a, b int) int {\n\treturn a + b\n}\n```\n", " b\n}\n```\n", Overlap, ""},
 
 	// Exact answers need no proof.
@@ -96,6 +98,7 @@ var joins = []struct {
 	{"white space", story, Prefill, " \n\n ", "", "", NothingNew},
 	{"reasoning alone", story, Instruct, "<think>It ends with", "", "", NothingNew},
 	{"what was cut off and no more", story, Prefill, " the water be", "", "", NothingNew},
+	{"what was cut off, other white space", city, Prefill, "\n\"city\":\n\"San Fr", "", "", NothingNew},
 	{"the same text", story, Instruct, story, "", "", NothingNew},
 	{"exact, nothing", story, Exact, "", "", "", NothingNew},
 	{"closing lines again", "The plan: we meet at nine." + closing, Prefill, closing + closing, "", "", Repetition},

@@ -83,8 +83,9 @@ type runner struct {
 	known    DetectOptions // of Text
 	ask      Ask
 	mode     int    // index in o.Modes
-	refused  []byte // the last answer that was
+	refused  []byte // the last answer that was not joined
 	failed   error  // of the last attempt
+	failures int    // in this mode, since something was joined
 	finished bool
 }
 
@@ -127,6 +128,8 @@ func (r *runner) done(ctx context.Context) bool {
 func (r *runner) attempt(ctx context.Context) {
 	o := r.o
 	o.Mode = o.Modes[r.mode]
+	// The same question would have the same answer: more is cut off.
+	o.MinOverlap *= 1 << (2 * min(r.failures, 4))
 	seam, err := Plan(r.Text, o)
 	if err != nil {
 		r.end(err)
@@ -181,7 +184,7 @@ func (r *runner) join(seam *Seam, a Answer, t Attempt, limit int) {
 	r.Joined += len(joined.Text)
 	r.FinishReason = a.FinishReason
 	r.known = DetectOptions{FinishReason: a.FinishReason, CompletionTokens: a.Tokens, MaxTokens: limit, Form: r.o.Form}
-	r.refused, r.failed = nil, nil
+	r.refused, r.failed, r.failures = nil, nil, 0
 }
 
 // saysNoMore reports whether the model, having arrived at the text's end, ended by
@@ -202,10 +205,11 @@ func (r *runner) fail(err error, answer []byte) {
 	switch {
 	case r.mode+1 < len(r.o.Modes):
 		r.mode++
-		r.refused = nil
-	case e.Reason == AskFailed, e.Reason == NothingNew, r.refused != nil && bytes.Equal(answer, r.refused):
+		r.refused, r.failures = nil, 0
+	case e.Reason == AskFailed, e.Reason == NothingNew, e.Reason == Repetition, r.refused != nil && bytes.Equal(answer, r.refused):
 		r.end(err)
 	default:
+		r.failures++
 		r.refused = append([]byte{}, answer...)
 	}
 }

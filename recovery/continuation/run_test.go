@@ -106,6 +106,11 @@ func TestRun(t *testing.T) {
 			story, false, Mismatch, []string{"prefill mismatch", "prefill mismatch"},
 		},
 		{
+			"a second try with more of the text", story, Options{Attempts: 2, Answer: cutByLength},
+			[]any{stop(" the water was"), stop(" miller opened the gates, and the water began.")},
+			story + "gan.", true, "", []string{"prefill mismatch", "prefill reproduced"},
+		},
+		{
 			"wrong answers", story, Options{Attempts: 2, Answer: cutByLength}, []any{stop("In summary, it was old."), stop("To sum up, it was old.")},
 			story, false, Mismatch, []string{"prefill mismatch", "prefill mismatch"},
 		},

@@ -265,20 +265,6 @@ func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan)
 }
 
-// endsSentence reports whether a sentence or line ends before the white space at i.
-func endsSentence(text []byte, i int) bool {
-	if text[i] == '\n' || text[i] == '\r' {
-		return true
-	}
-	switch text[i-1] {
-	case '!', '?':
-		return true
-	case '.': // but not of a number in a list
-		return i > 1 && !isDigit(text[i-2])
-	}
-	return false
-}
-
 // combines reports whether text begins with a character that belongs to the one before.
 func combines(text []byte) bool {
 	r, _ := utf8.DecodeRune(text)

@@ -77,7 +77,7 @@ func (j *Joiner) compare(n int) {
 	if j.loose != nil {
 		j.loose.step(c, n)
 	}
-	if j.exact == none && j.loose != nil && j.loose.done > 0 && j.loose.done < n && j.decisive() {
+	if j.exact == none && j.loose != nil && j.loose.done > 0 && !isSpace(c) && j.loose.done < n && j.decisive() {
 		j.accept(0, s.behindSpace(j.head[:n], j.loose.done), Structural)
 	}
 	// An upstream may send all of its message back, which need not be held to be known.
@@ -161,7 +161,7 @@ func (j *Joiner) overlapAt(st start) (n int, proof Proof, doubt bool) {
 			return longest, Structural, false
 		}
 	}
-	if st.at == 0 || !s.proves() {
+	if !j.decisive() {
 		return 0, "", false
 	}
 	l := newLoose(s)

@@ -159,6 +159,9 @@ func (f *finder) fence(s Segment) {
 	if lang != "" && !jsonLanguage(lang) {
 		where = InCode
 	}
+	if where == InCode && f.onlyJSON(s) {
+		where = InFence
+	}
 	if s.Prefixed() {
 		f.quoted(s, where)
 		return
@@ -177,6 +180,19 @@ func (f *finder) fence(s Segment) {
 		// Somebody said that it is JSON.
 		f.add(Candidate{Start: from, End: to, Text: f.text[from:to], Where: where, Type: Object, Closed: s.Closed, Doubtful: true})
 	}
+}
+
+// onlyJSON reports whether a fence for another language holds one value and nothing
+// else: the language was a slip.
+func (f *finder) onlyJSON(s Segment) bool {
+	body := s.Body(f.text)
+	from, to := trim(body, 0, len(body))
+	f.look = look{b: body[from:to], eof: true, reads: f.look.reads}
+	if c, n := f.look.structAt(0); n == 0 || c != '{' && c != '[' || f.look.begins(0, false) != sure {
+		return false
+	}
+	end, _ := f.span(0)
+	return end == to-from
 }
 
 // quoted searches a fence in a block quote, by its content.

@@ -58,6 +58,8 @@ var candidateCases = []struct{ name, in, want string }{
 	{"inline code", "Send `{\"a\":1}` there.", `prose|{"a":1}|`},
 	{"inline fence", "So: ```{\"a\":1}``` there.", `prose|{"a":1}|`},
 	{"unclosed fence", "```json\n{\"a\":1", `fence!|{"a":1|`},
+	{"wrong language", "```javascript\n{\"a\": 1}\n```", `fence|{"a": 1}|`},
+	{"wrong language, cut", "```text\n{\"a\": 1", `fence!|{"a": 1|`},
 	{"other language", "```python\nx = {\"a\": 1}\n```", `code|{"a": 1}|`},
 	{"lines", "{\"a\":1}\n{\"a\":2}\n", `prose|{"a":1}| prose|{"a":2}|`},
 	{"two", `{"a":1}{"a":2}`, `prose|{"a":1}| prose|{"a":2}|`},

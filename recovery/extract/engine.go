@@ -9,6 +9,7 @@ type run struct {
 	end             int // bytes of the whole text
 	info            string
 	quotes, columns int
+	line            fenceLine
 	given           bool // by a Scanner
 }
 
@@ -50,18 +51,44 @@ type prose struct {
 	ticks    int  // backticks that opened inline code
 	run      int  // backticks just before
 	json     track
-	odd      bool   // quotation marks in the line
-	quoted   bool   // the answer begins with a quotation mark that is not closed
-	mentions []int8 // of each tag, openers that were only spoken of
-	wrapper  int8   // index+1 in wrappers of the tag around the answer
-	framed   bool   // a head of harmony has come
-	toTool   bool   // the last one is addressed to a tool
+	odd      bool      // quotation marks in the line
+	quoted   bool      // the answer begins with a quotation mark that is not closed
+	mentions []mention // of each tag
+	wrapper  int8      // index+1 in wrappers of the tag around the answer
+	framed   bool      // a head of harmony has come
+	toTool   bool      // the last one is addressed to a tool
+}
+
+// A mention counts the opening tags that opened nothing. The closing tag of each is
+// text too: of one that is followed by something any, of one that is spoken of, as
+// in "<think> tags", only one inside a line.
+type mention struct{ pairs, spoken uint16 }
+
+func (m *mention) add(pair bool) {
+	if pair {
+		m.pairs = min(m.pairs+1, 1000)
+	} else {
+		m.spoken = min(m.spoken+1, 1000)
+	}
+}
+
+// take reports whether a closing tag belongs to one of them.
+func (m *mention) take(lineStart bool) bool {
+	switch {
+	case m.pairs > 0:
+		m.pairs--
+	case m.spoken > 0 && !lineStart:
+		m.spoken--
+	default:
+		return false
+	}
+	return true
 }
 
 func newEngine(o Options) *engine {
 	e := &engine{marks: o.marks(), unopened: o.Unopened, unwrapped: o.unwrapped}
 	e.last.segment = -1
-	e.prose = prose{fresh: true, start: true, mentions: make([]int8, len(e.marks.tags))}
+	e.prose = prose{fresh: true, start: true, mentions: make([]mention, len(e.marks.tags))}
 	e.hold = o.Unopened > 0 && len(e.marks.tags) > 0
 	if o.Opened && len(e.marks.tags) > 0 {
 		e.hold = false
@@ -264,8 +291,9 @@ func (e *engine) special(i int, c byte) bool {
 			e.openReasoning(k.tag)
 			return true
 		}
-		if !e.starved && p.mentions[k.tag] < 100 {
-			p.mentions[k.tag]++
+		next, ok := e.at(i + n)
+		if !e.starved {
+			p.mentions[k.tag].add(ok && (isWord(next) || next == '\n'))
 		}
 		return false
 	}
@@ -343,11 +371,10 @@ func (e *engine) stepReasoning() {
 		if !stop[e.b[i]] {
 			continue
 		}
-		k, n := e.find(e.marks.ends[e.tag], i)
+		_, n := e.find(e.marks.ends[e.tag], i)
 		if n > 0 && !e.starved && !e.quotedAt(i, n) && !e.starved {
 			e.commit(Reasoning, Body, i)
 			e.closeReasoning(i + n)
-			_ = k
 			return
 		}
 		for _, s := range e.marks.until[e.tag] {
@@ -383,8 +410,7 @@ func (e *engine) quotedAt(i, n int) bool {
 func (e *engine) stray(i, n int, k mark) bool {
 	p := &e.prose
 	switch {
-	case k.tag >= 0 && p.mentions[k.tag] > 0:
-		p.mentions[k.tag]--
+	case k.tag >= 0 && p.mentions[k.tag].take(p.indent >= 0):
 		return false
 	case !p.plain():
 		return false

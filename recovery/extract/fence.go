@@ -248,7 +248,7 @@ func (e *engine) lineStart(i int) bool {
 		return false
 	}
 	e.asProse(o.from)
-	r := run{kind: Fence, part: Opening, segment: e.last.segment + 1, end: e.base + o.body, info: o.info, quotes: o.quotes, columns: o.columns}
+	r := run{kind: Fence, part: Opening, segment: e.last.segment + 1, end: e.base + o.body, info: o.info, quotes: o.quotes, columns: o.columns, line: fenceLine{o.char, o.n}}
 	e.runs, e.last = append(e.runs, r), r
 	e.before, e.pos = e.b[o.body-1], o.body
 	p.json.reset()
@@ -291,7 +291,7 @@ func (e *engine) stepFence() {
 	i := e.pos
 	for i < len(e.b) {
 		if f.start {
-			next, over := e.fenceLine(i)
+			next, over := e.readFenceLine(i)
 			if over {
 				return
 			}
@@ -400,9 +400,9 @@ func (e *engine) breakFence(i int) {
 	e.prose.start = true
 }
 
-// fenceLine reads the beginning of a line in a fence. It returns where its content
+// readFenceLine reads the beginning of a line in a fence. It returns where its content
 // begins, or true if the fence is over.
-func (e *engine) fenceLine(i int) (next int, over bool) {
+func (e *engine) readFenceLine(i int) (next int, over bool) {
 	f := &e.fence
 	next = i
 	if f.quotes > 0 && !f.lazy {
@@ -481,8 +481,29 @@ func (e *engine) infoLine(i, r int) bool {
 		if !e.codeSpan(r) && !e.starved {
 			f.nested++
 		}
+	case e.sentence(r):
+		e.closeFence(i, r)
+		return true
 	}
 	return false
+}
+
+// sentence reports whether three words follow the fence line whose fence ends at r,
+// behind a space: it closes the fence, and text goes on in its line.
+func (e *engine) sentence(r int) bool {
+	words := 0
+	for end := r + maxEvidence; r < end && words < 3; r++ {
+		c, ok := e.at(r)
+		if !ok || c == '\n' || words == 0 && c != ' ' {
+			return false
+		}
+		if d, _ := e.at(r + 1); c == ' ' && isLetter(d) {
+			words++
+		} else if c == '=' || c == '{' || c == '`' {
+			return false
+		}
+	}
+	return words == 3 && !e.starved
 }
 
 // codeSpan reports whether the fence line whose fence ends at r is inline code: a

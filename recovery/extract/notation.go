@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -76,7 +77,7 @@ func (n *notation) find(text []byte, o Options, languages ...string) *NotationEr
 			prose = append(prose, s)
 		case s.Kind == Fence && lang == "":
 			plain = append(plain, s)
-		case s.Kind == Fence && contains(languages, lang):
+		case s.Kind == Fence && slices.Contains(languages, lang):
 			fences = append(fences, s)
 		case s.Kind == Fence:
 			return n.fail(s.Start, "it has code in another language")
@@ -102,15 +103,6 @@ func (n *notation) find(text []byte, o Options, languages ...string) *NotationEr
 		return n.fail(n.from, "it is not valid UTF-8")
 	}
 	return nil
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }
 
 // offset returns the offset in the text of one in body.

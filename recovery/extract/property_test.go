@@ -14,7 +14,17 @@ import (
 // and nothing panics.
 func checkAll(t testing.TB, text []byte, o Options) {
 	t.Helper()
-	checkSegments(t, text, Segments(text, o))
+	segments := Segments(text, o)
+	checkSegments(t, text, segments)
+	if n := len(segments); n > 0 {
+		if closer := segments[n-1].Closer(text); closer != "" {
+			closed := append(bytes.Clone(text), closer...)
+			again := Segments(closed, o)
+			if len(again) != n || !again[n-1].Closed || again[n-1].BodyStart < segments[n-1].BodyStart {
+				t.Fatalf("%q: %q does not close the fence: %s", text, closer, show(string(closed), again))
+			}
+		}
+	}
 	found, _ := Candidates(text, o)
 	checkCandidates(t, text, found)
 	for _, c := range found {
@@ -55,7 +65,7 @@ func checkSegments(t testing.TB, text []byte, segments []Segment) {
 }
 
 func TestRandom(t *testing.T) {
-	n := 30_000
+	n := 10_000
 	if testing.Short() {
 		n = 3_000
 	}
@@ -127,7 +137,7 @@ func randomJSON(r *rand.Rand, b *strings.Builder, depth int) {
 // TestValidJSON checks that in valid JSON there is nothing else: no reasoning, no
 // fence, one candidate; alone, and behind prose, and in a fence.
 func TestValidJSON(t *testing.T) {
-	n := 20_000
+	n := 10_000
 	if testing.Short() {
 		n = 3_000
 	}

@@ -19,10 +19,10 @@ func (p Part) MarshalText() ([]byte, error) { return []byte(partNames[p]), nil }
 // A Piece is a part of an answer that is final. Put together, the pieces are what
 // was written.
 type Piece struct {
-	Kind    Kind `json:"kind"`
-	Part    Part `json:"part"`
-	Segment int  // counts the segments before it
-	Offset  int  // bytes of all that was written
+	Kind    Kind
+	Part    Part
+	Segment int // counts the segments before it
+	Offset  int // bytes of all that was written
 	// Text is empty for the closing part of reasoning that something else has ended.
 	Text []byte
 	Info string // of the opening part of a fence

@@ -1,6 +1,9 @@
 package extract
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Kind says what a part of an answer is.
 type Kind uint8
@@ -21,8 +24,8 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(kindNames[k]), nil }
 
 // A Segment is a part of an answer. Segments follow each other without a gap.
 type Segment struct {
-	Kind       Kind `json:"kind"`
-	Start, End int  // bytes of the text, with tags and fence lines
+	Kind       Kind
+	Start, End int // bytes of the text, with tags and fence lines
 	// BodyStart and BodyEnd are without them. A fence's body ends with the line
 	// break before its closing line.
 	BodyStart, BodyEnd int
@@ -33,6 +36,39 @@ type Segment struct {
 
 	quotes  int // block quotes around a fence
 	columns int // that its lines are indented by
+	line    fenceLine
+	nested  int  // fences that are open inside one that never ends
+	lazy    bool // its lines are not quoted although the first one is
+}
+
+// A fenceLine is what a fence is made of.
+type fenceLine struct {
+	char byte
+	n    int
+}
+
+// Closer returns what closes a fence that never ends, if it is appended to text: a
+// line of the same characters, with the same indentation and quotes, and the lines
+// that fences inside it miss. It is empty for what is closed, and for reasoning.
+func (s Segment) Closer(text []byte) string {
+	if s.Kind != Fence || s.Closed || s.End != len(text) {
+		return ""
+	}
+	var b strings.Builder
+	if s.End > 0 && text[s.End-1] != '\n' {
+		b.WriteByte('\n')
+	}
+	for i := range s.nested + 1 {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if !s.lazy {
+			b.WriteString(strings.Repeat("> ", s.quotes))
+		}
+		b.WriteString(strings.Repeat(" ", s.columns))
+		b.WriteString(strings.Repeat(string(rune(s.line.char)), s.line.n))
+	}
+	return b.String()
 }
 
 // Language returns the first word of Info in lower case, without the decoration
@@ -101,7 +137,7 @@ func (e *engine) segments() []Segment {
 			switch p.part {
 			case Opening:
 				s.BodyStart, s.BodyEnd = p.end, p.end
-				s.Info, s.quotes, s.columns = p.info, p.quotes, p.columns
+				s.Info, s.quotes, s.columns, s.line = p.info, p.quotes, p.columns, p.line
 			case Body:
 				s.BodyEnd = p.end
 			case Closing:
@@ -111,6 +147,9 @@ func (e *engine) segments() []Segment {
 		}
 		start = s.End
 		all = append(all, s)
+	}
+	if n := len(all); n > 0 && e.mode == inFence {
+		all[n-1].nested, all[n-1].lazy = e.fence.nested, e.fence.lazy
 	}
 	return all
 }

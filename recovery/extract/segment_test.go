@@ -41,6 +41,8 @@ var segmentCases = []struct{ name, in, want string }{
 	{"unopened", "a\n</think>\nb", "R|a\n| P|\nb|"},
 	{"unopened in a line", "so it is 4.</think>4", "R|so it is 4.| P|4|"},
 	{"unopened with a fence", "a\n```py\nx\n```\nb\n</think>\n\nc", "R|a\n```py\nx\n```\nb\n| P|\n\nc|"},
+	{"unopened, opener spoken of", "I use <think> tags.\n</think>\nb", "R|I use <think> tags.\n| P|\nb|"},
+	{"pair over lines", "Wrap it in <think>\nso\n</think>\nand go on.", "P|Wrap it in <think>\nso\n</think>\nand go on.|"},
 	{"unopened with JSON", "maybe {\"a\":0}?</think>{\"a\":1}", "R|maybe {\"a\":0}?| P|{\"a\":1}|"},
 	{"closer first", "</think>b", "R|| P|b|"},
 	{"closed twice", "<think>a</think>b\n</think>c", "R|a| P|b\n| R|| P|c|"},
@@ -73,6 +75,12 @@ var segmentCases = []struct{ name, in, want string }{
 	{"tag in a string", `{"text":"<think>x</think>y"}`, `P|{"text":"<think>x</think>y"}|`},
 	{"tag in a string of several lines", "{\"text\":\"a\n<think>x</think>\ny\"}", "P|{\"text\":\"a\n<think>x</think>\ny\"}|"},
 	{"tag behind a sentence in a string", `{"text":"Hm. <think>x</think>y"}`, `P|{"text":"Hm. <think>x</think>y"}|`},
+	{"tag in single quotes", "{'text': 'a\n<think>x</think>\ny'}", "P|{'text': 'a\n<think>x</think>\ny'}|"},
+	{"tag in triple quotes", "{\"text\": \"\"\"a\n<think>x</think>\n\"\"\"}", "P|{\"text\": \"\"\"a\n<think>x</think>\n\"\"\"}|"},
+	{"tag in code", "s = re.sub(r\"<think>.*?</think>\", \"\", s)", "P|s = re.sub(r\"<think>.*?</think>\", \"\", s)|"},
+	{"closing tag in code", "if s == \"a</think>b\" { return }", "P|if s == \"a</think>b\" { return }|"},
+	{"tags in a list", "- <think>: opens it\n- </think>: closes it\n", "P|- <think>: opens it\n- </think>: closes it\n|"},
+	{"tags in a table", "| <think> | opens |\n| </think> | closes |\n", "P|| <think> | opens |\n| </think> | closes |\n|"},
 	{"tag in an array", `["<think>x</think>y"]`, `P|["<think>x</think>y"]|`},
 	{"tag in a lone string", `"Hm. <think>x</think>y"`, `P|"Hm. <think>x</think>y"|`},
 	{"tag in prose JSON", `Here: {"text":"Hm. <thinking>x</thinking>y"} ok`, `P|Here: {"text":"Hm. <thinking>x</thinking>y"} ok|`},
@@ -119,6 +127,8 @@ var segmentCases = []struct{ name, in, want string }{
 	{"attributes", "```{.python .numberLines}\nx\n```", "F({.python .numberLines})|x\n|"},
 	{"JSON before the closer", "```json\n{\"a\":1}``` ok", "F(json)|{\"a\":1}| P| ok|"},
 	{"text behind the closer", "```json\n{\"a\":1}\n``` ok", "F(json)|{\"a\":1}\n| P| ok|"},
+	{"sentence behind the closer", "```py\nx\n``` This does it all.\nb", "F(py)|x\n| P| This does it all.\nb|"},
+	{"no sentence behind it", "```py\nx\n``` a=1 b=2 c=3\nb\n```", "F(py)|x\n``` a=1 b=2 c=3\nb\n|"},
 	{"forgotten closer", "```json\n{\"a\":1}\n```json\n{\"a\":2}\n```", "F(json)|{\"a\":1}\n|! F(json)|{\"a\":2}\n|"},
 	{"opened twice", "```\n```json\n{\"a\":1}\n```\n```\nb", "F|```json\n{\"a\":1}\n```\n| P|\nb|"},
 	{"nested in Markdown", "```markdown\n# T\n```py\nx\n```\nmore\n```\nb", "F(markdown)|# T\n```py\nx\n```\nmore\n| P|\nb|"},
@@ -142,5 +152,65 @@ func TestSegments(t *testing.T) {
 				t.Errorf("%q\n got %s\nwant %s", c.in, got, c.want)
 			}
 		})
+	}
+}
+
+func TestOwnTags(t *testing.T) {
+	o := Options{Tags: []Tag{
+		{Open: "<plan>", Close: "</plan>", Place: AtLine, Unopened: true},
+		{Open: "((", Close: "))", Also: []string{"}}", ""}, Until: []string{"", "STOP"}, Place: Anywhere},
+	}}
+	for in, want := range map[string]string{
+		"<PLAN x>a</plan>b":      "R|a| P|b|",
+		"a</plan>b":              "R|a| P|b|",
+		"x ((a)) y ((b}} z":      "P|x | R|a| P| y | R|b| P| z|",
+		"((a STOP b":             "R|a | P|STOP b|",
+		"<think>a</think>b":      "P|<think>a</think>b|",
+		"<|channel|>analysis":    "P|<|channel|>analysis|",
+		"a\n<plan>\nb\n</plan>c": "P|a\n| R|\nb\n| P|c|",
+	} {
+		if got := show(in, Segments([]byte(in), o)); got != want {
+			t.Errorf("%q\n got %s\nwant %s", in, got, want)
+		}
+		same(t, []byte(in), o, func() int { return 1 })
+	}
+	none := Options{Tags: []Tag{}}
+	const in = "<think>a</think>\n```\nb\n```"
+	if got := show(in, Segments([]byte(in), none)); got != "P|<think>a</think>\n| F|b\n|" {
+		t.Errorf("no tags: got %s", got)
+	}
+}
+
+func TestBodyIsPart(t *testing.T) {
+	text := []byte("a\n```go\nx\n```\n")
+	for _, s := range Segments(text, Options{}) {
+		if b := s.Body(text); &b[0] != &text[s.BodyStart] {
+			t.Errorf("the body of %v is a copy", s.Kind)
+		}
+	}
+	for info, want := range map[string]string{"go": "go", " Python title=\"x\"": "python", "{.r .x}": "r", "{r}": "r", "c++": "c++", "json:schema": "json", "": "", "objective-c": "objective-c"} {
+		if got := (Segment{Info: info}).Language(); got != want {
+			t.Errorf("Language of %q is %q, want %q", info, got, want)
+		}
+	}
+}
+
+func TestCloser(t *testing.T) {
+	for in, want := range map[string]string{
+		"```go\nf(":                    "\n```",
+		"````\nx\n":                    "````",
+		"~~~":                          "\n~~~",
+		"- ```go\n  f(":                "\n  ```",
+		"> ```go\n> f(":                "\n> ```",
+		"```md\n```go\nx":              "\n```\n```",
+		"```json\n{\"a\":\"\n```py\nx": "\n```\n```",
+		"```go\nf()\n```":              "",
+		"<think>a":                     "",
+		"a":                            "",
+	} {
+		segments := Segments([]byte(in), Options{})
+		if got := segments[len(segments)-1].Closer([]byte(in)); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
 	}
 }

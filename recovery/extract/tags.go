@@ -28,7 +28,10 @@ type Tag struct {
 	Open  string // "": never written by the model, because the prompt ends with it
 	Close string
 	Also  []string // what else closes it
-	Until []string // what ends it without being part of it
+	// Until is what ends it without being part of it. Of models that forget to close
+	// their reasoning before they call a tool it may be <tool_call>; by default it is
+	// not, because others draft calls there.
+	Until []string
 	Place Place
 	// Unopened says that Close alone tells that all before it was reasoning. See
 	// [Options.Unopened].
@@ -155,7 +158,7 @@ func newMarks(tags []Tag) *marks {
 			}
 		}
 		m.ends = append(m.ends, ends)
-		m.until = append(m.until, t.Until)
+		m.until = append(m.until, slices.DeleteFunc(slices.Clone(t.Until), func(s string) bool { return s == "" }))
 	}
 	m.all = len(m.ends)
 	m.ends, m.until = append(m.ends, all), append(m.until, nil)

@@ -12,16 +12,16 @@ import (
 //
 //	<name>Ann</name><age>3</age>            {"name":"Ann","age":"3"}
 //	<person><name>Ann</name></person>       {"name":"Ann"}, Root is person
-//	<tags><tag>a</tag><tag>b</tag></tags>   {"tag":["a","b"]}, Root is tags
-//	<p id="1"><n>x</n></p><q/>              {"p":{"id":"1","n":"x"},"q":null}
+//	<tags><tag>a</tag><tag>b</tag></tags>   {"tags":["a","b"]}
+//	<m id="1"><n>x</n></m><q/>              {"m":{"id":"1","n":"x"},"q":null}
 //
 // Text stays text: numbers are strings of JSON. White space around it is dropped,
-// but not in CDATA. An element with attributes has them as members, and its text
-// as "#text"; an attribute that is named as a child is "@name". Elements of the same name become an array, and an
-// element that holds nothing but items, by the names (<tags> of <tag>, or <item>,
-// <li>, <entry>, <element>, <value>), is that array itself, unless it is the root.
-// A bare & or < in text is text. Elements that are open at the end are closed, and
-// the result is Truncated.
+// but not in CDATA. A bare & or < in text is text. An element with attributes has
+// them as members, and its text as "#text"; an attribute that is named as a child is
+// "@name". Elements of the same name become an array, and an element that holds
+// nothing but items, by the names (<tags> of <tag>, or <item>, <li>, <entry>,
+// <element>, <value>), is that array itself. Elements that are open at the end are
+// closed, and the result is Truncated.
 //
 // Lines of prose before and behind are dropped. Text beside elements is not XML of
 // this kind, nor are the elements of HTML at the top: both are refused, and so are
@@ -428,7 +428,7 @@ func entity(s []byte) (rune, int) {
 // object writes what was read.
 func (x *xmlReader) object() []byte {
 	top := x.stack[0].children
-	if len(top) == 1 && len(top[0].children) > 0 {
+	if len(top) == 1 && len(top[0].children) > 0 && (len(top[0].attrs) > 0 || !isList(top[0])) {
 		x.out.Root = top[0].name
 		return members(nil, top[0].attrs, top[0].children, nil)
 	}

@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -368,7 +369,7 @@ var keywords = []string{"try", "except", "else", "finally", "default", "public",
 func (y *yamlReader) bare() {
 	lowerCase := true
 	for _, k := range y.keys {
-		if !isKey(k) || contains(keywords, k) {
+		if !isKey(k) || slices.Contains(keywords, k) {
 			y.stop(0, "%q is no name of a member", k)
 			return
 		}

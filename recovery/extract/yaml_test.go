@@ -229,7 +229,7 @@ func randomValue(r *rand.Rand, b *strings.Builder, indent, depth int, item bool)
 
 // TestYAMLAgainstLibrary reads random documents with another reader of YAML.
 func TestYAMLAgainstLibrary(t *testing.T) {
-	n := 20_000
+	n := 10_000
 	if testing.Short() {
 		n = 2_000
 	}

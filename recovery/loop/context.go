@@ -273,6 +273,8 @@ func (t *census) class(unit, line []byte) class {
 	line = bytes.TrimLeft(line, " \t>")
 	printed := t.letters + t.digits + t.others
 	switch letters := t.letters - t.scalars; {
+	case bytes.IndexByte(unit, 0) >= 0: // a table of strings
+		return class{context: Code, limit: encoded}
 	case 2*t.rows > t.lines, t.newlines == 0 && len(line) > 0 && line[0] == '|':
 		return class{context: Table, limit: rows}
 	case isTag(unit):

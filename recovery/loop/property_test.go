@@ -21,7 +21,7 @@ func smallestPeriod(s []byte) int {
 
 func TestSuffixPeriods(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
-	for range 3000 {
+	for range 3000 / fewer {
 		s := randomRuns(rng, 1+rng.IntN(120), 1+rng.IntN(3))
 		want := map[int]int{}
 		for l := 1; l <= len(s); l++ {
@@ -64,7 +64,7 @@ func randomRuns(rng *rand.Rand, n, letters int) []byte {
 // whatever it consists of and whatever was before.
 func TestComplete(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
-	for i := range 200 {
+	for i := range 200 / fewer {
 		letters := "ab 01\nüß|,"[:2+rng.IntN(8)]
 		random := func(n int) []byte {
 			s := make([]byte, n)
@@ -181,7 +181,7 @@ var hostile = map[string]func(n int) []byte{
 // is what a detector keeps.
 func TestWork(t *testing.T) {
 	for name, text := range hostile {
-		for _, n := range []int{100_000, 400_000} {
+		for _, n := range []int{100_000 / fewer, 400_000 / fewer} {
 			d := New(Options{Asked: true})
 			s := text(n)
 			d.Write(s)
@@ -198,7 +198,7 @@ func TestWork(t *testing.T) {
 // TestCost: a byte costs far less than a hundredth of the millisecond that a small model
 // takes to write it.
 func TestCost(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || fewer > 1 {
 		t.Skip("takes time")
 	}
 	for name, text := range hostile {

@@ -32,11 +32,15 @@ func (e *engine) drop(c *cell, k jsonrepair.Kind) {
 	if c.end > c.start {
 		e.dropped = append(e.dropped, span{c.start, c.end, k})
 	}
-	c.r = gone
+	c.r, e.holes = gone, true
 }
 
 // compact takes the dropped cells out.
-func compact(cells []cell) []cell {
+func (e *engine) compact(cells []cell) []cell {
+	if !e.holes {
+		return cells
+	}
+	e.holes = false
 	return slices.DeleteFunc(cells, func(c cell) bool { return c.r == gone })
 }
 
@@ -56,7 +60,7 @@ func (e *engine) dropEscapes(cells []cell) []cell {
 		}
 		i += max(n, 1)
 	}
-	return compact(cells)
+	return e.compact(cells)
 }
 
 // dropOverstrike mends bold and underlined text as nroff writes it for printers: a character, the backspace at cells[i]
@@ -161,7 +165,7 @@ func (e *engine) dropControls(cells []cell) []cell {
 			}
 		}
 	}
-	return compact(cells)
+	return e.compact(cells)
 }
 
 // mendReturn drops a carriage return before that of a line end: text mode was applied twice.
@@ -195,7 +199,7 @@ func (e *engine) dropInvisible(cells []cell) []cell {
 			next = cells[i+1].r
 		}
 		switch r := c.r; {
-		case r == 0x200B || r >= 0x2060 && r <= 0x2064 || r == 0x180E && !mongolian(last):
+		case r == 0x200B || r == 0x2060 || r > 0x2060 && r <= 0x2064 && e.code || r == 0x180E && !mongolian(last): // invisible operators belong to formulas
 			if e.does(ZeroWidth) && (e.code || word(last) && (word(next) || invisible(next))) {
 				e.drop(c, ZeroWidth)
 			}
@@ -219,7 +223,7 @@ func (e *engine) dropInvisible(cells []cell) []cell {
 			last = c.r
 		}
 	}
-	return compact(cells)
+	return e.compact(cells)
 }
 
 func mongolian(r rune) bool { return unicode.Is(unicode.Mongolian, r) }

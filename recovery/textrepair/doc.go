@@ -10,8 +10,8 @@
 //
 // The text is looked at line by line, and a line of more than [MaxLine] bytes in pieces. What a rule takes for evidence lies
 // in the same line, or for entities in the text before. A repaired text is stable: repairing it again changes nothing, but
-// for entities, of which one level is decoded (&amp;lt; becomes &lt;), in lines longer than [MaxLine], and where a line end
-// was put in and the line became two.
+// for entities, of which one level is decoded (&amp;lt; becomes &lt;), in lines longer than [MaxLine], where a line
+// end was put in and the line became two, and where what was dropped stood inside of a code fence's mark.
 //
 // Text that is JSON goes through [RepairJSON], which looks at the strings' values: on the text of a JSON document a mended
 // quotation mark would end a string.

@@ -31,6 +31,8 @@ type engine struct {
 	findings []jsonrepair.Finding
 
 	dropped []span // of the segment
+	holes   bool   // a cell of it is gone
+	cells   []cell // memory for it
 	input   []byte // the segment, or the document that it is a string of
 	base    int    // offset of input in what the caller gave
 	quoted  bool   // input is JSON: what edits insert is escaped
@@ -174,7 +176,7 @@ func (e *engine) appendAfter(after []byte, c cell) []byte {
 
 // cellsOf splits a segment into cells; last says that the text ends with it.
 func (e *engine) cellsOf(segment []byte, last bool) []cell {
-	cells := make([]cell, 0, len(segment))
+	cells := e.cells[:0]
 	broken := false
 	for i := 0; i < len(segment); {
 		if b := segment[i]; b < utf8.RuneSelf {
@@ -191,6 +193,7 @@ func (e *engine) cellsOf(segment []byte, last bool) []cell {
 		cells = append(cells, c)
 		i = c.end
 	}
+	e.cells = cells
 	if broken {
 		cells = e.mendBroken(cells, segment, last)
 	}
@@ -229,7 +232,7 @@ func surrogateAt(b []byte, i int) (rune, bool) {
 func (e *engine) mendBroken(cells []cell, segment []byte, last bool) []cell {
 	if end := len(cells) - 1; last && e.does(CutCharacter) && cutOff(cells, segment) && (!e.does(SingleByte) || !e.singleByte(cells, segment) || !accentAtEnd(segment)) {
 		e.drop(&cells[end], CutCharacter)
-		cells = cells[:end]
+		cells = e.compact(cells)
 	}
 	if e.does(SingleByte) && e.singleByte(cells, segment) {
 		out := make([]cell, 0, len(segment))

@@ -95,7 +95,7 @@ func (e *engine) decodeEntities(cells []cell) []cell {
 					about = 1
 				}
 			}
-			if about == 1 || e.raw&escapedRaw(text) != 0 || open && ticks > 0 || quotedEntity(cells, i, n) {
+			if about == 1 || e.raw&escapedRaw(text) != 0 || shown(cells, text) || open && ticks > 0 || quotedEntity(cells, i, n) {
 				e.note(Entity, cells[i].start, cells[i+n-1].end, "may stand for "+text+", or for itself")
 				text = ""
 			}
@@ -158,6 +158,21 @@ func escapedRaw(text string) rawFlags {
 		return rawLess | rawApostrophe
 	}
 	return rawLess
+}
+
+// shown reports whether the line has the character of an entity beside it: then the entity is explained. A no-break
+// space is too frequent to say so.
+func shown(cells []cell, text string) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	if r < 0xA1 {
+		return false
+	}
+	for _, c := range cells[:min(len(cells), 256)] {
+		if c.r == r && c.kind == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // quotedEntity reports whether an entity stands between quotes: then it is spoken of.

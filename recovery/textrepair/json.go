@@ -1,6 +1,7 @@
 package textrepair
 
 import (
+	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -18,10 +19,12 @@ func RepairJSON(doc []byte, o Options) *Result {
 	}
 	e := newEngine(o)
 	var text []byte
-	for i := 0; i < len(doc); i++ {
-		if doc[i] != '"' {
-			continue
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(doc[i:], '"')
+		if n < 0 {
+			break
 		}
+		i += n
 		end, plain := stringEnd(doc, i)
 		if o.Keys || !isKey(doc, end) {
 			e.raw, e.fence = 0, fence{}
@@ -40,13 +43,14 @@ func RepairJSON(doc []byte, o Options) *Result {
 	return e.result(doc)
 }
 
-// stringEnd returns where the string that begins at doc[i] ends, and whether it is without escapes.
+// stringEnd returns where the string that begins at doc[i] ends, and whether it can be looked at as it is written: its
+// escapes stand for nothing that may be changed, or be part of what is.
 func stringEnd(doc []byte, i int) (end int, plain bool) {
 	plain = true
 	for i++; doc[i] != '"'; i++ {
 		if doc[i] == '\\' {
-			plain = false
 			i++
+			plain = plain && doc[i] != 'u' && doc[i] != 'r' && doc[i] != 'b'
 		}
 	}
 	return i + 1, plain
@@ -62,22 +66,24 @@ func isKey(doc []byte, i int) bool {
 
 // repairString mends the string whose characters are doc[lo:hi]. It returns its text, to be used again as memory.
 func (e *engine) repairString(doc []byte, lo, hi int, text []byte) []byte {
+	whole := true
+	for i := lo; i < hi; {
+		c := readJSON(doc, i, hi)
+		text = utf8.AppendRune(text, c.r)
+		whole = whole && c.kind == ""
+		i = c.end
+	}
+	if at, _ := e.scan(text, 0, true); at == len(text) && whole {
+		return text
+	}
 	cells := make([]cell, 0, hi-lo)
 	for i := lo; i < hi; {
 		c := readJSON(doc, i, hi)
+		i = c.end
 		if !e.does(Surrogate) {
 			c.kind = ""
 		}
 		cells = append(cells, c)
-		i = c.end
-	}
-	surrogates := false
-	for _, c := range cells {
-		surrogates = surrogates || c.kind != ""
-		text = utf8.AppendRune(text, c.r)
-	}
-	if at, _ := e.scan(text, 0, true); at == len(text) && !surrogates {
-		return text
 	}
 	e.raw = 0
 	e.input, e.base, e.quoted, e.floor = doc, 0, true, 0

@@ -34,7 +34,7 @@ func (e *engine) decodeMarks(cells []cell) []cell {
 		}
 		e.decodeWord(out[lo:hi])
 	}
-	return compact(out)
+	return e.compact(out)
 }
 
 // wordsOf returns the words that hold letters of vocabularies and are not quoted: then they are spoken of.
@@ -167,7 +167,7 @@ func (e *engine) decodeWord(word []cell) {
 		if r != word[i].r || n > 1 {
 			word[i].r, word[i].end, word[i].kind = r, word[i+n-1].end, TokenMark
 			for j := 1; j < n; j++ {
-				word[i+j].r = gone
+				word[i+j].r, e.holes = gone, true
 			}
 		}
 		i += n
@@ -203,7 +203,7 @@ func (e *engine) decodeByteTokens(cells []cell) []cell {
 		}
 		i += n
 	}
-	return compact(cells)
+	return e.compact(cells)
 }
 
 // byteToken reads <0xHH> at cells[i].
@@ -255,7 +255,7 @@ func (e *engine) placeBytes(cells []cell, bytes []byte) {
 		group := cells[6*at : 6*(at+n)]
 		group[0].r, group[0].end, group[0].kind = r, group[len(group)-1].end, ByteToken
 		for j := range group[1:] {
-			group[1+j].r = gone
+			group[1+j].r, e.holes = gone, true
 		}
 		at += n
 	}

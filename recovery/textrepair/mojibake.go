@@ -130,6 +130,10 @@ func lostSpace(cells []cell, i, page int, first byte) (sequence, bool) {
 		}
 		return q, true
 	case 0xC2: // a no-break space
+		if i > 0 {
+			before := classOf(cells[i-1].r)
+			q.lost = before != asciiLower && before != digitClass
+		}
 		return q, cells[i].r == 'Â'
 	case 0xC5: // Š
 		return q, next == asciiLower
@@ -309,7 +313,7 @@ func (m mender) proved(cells []cell, page, depth int) ([]run, int) {
 	kept := runs[:0]
 	for _, r := range runs {
 		ok := !r.doubtful && r.gain >= need && (!r.weak || r.gain > need && r.text[0].r == utf8.RuneError && page == 0)
-		if certain >= need+2 {
+		if certain > need {
 			ok = ok || r.gain > 0 || r.gain == 0 && !r.doubtful
 		}
 		if ok {
@@ -323,10 +327,10 @@ func (m mender) proved(cells []cell, page, depth int) ([]run, int) {
 // withoutC1 returns cells with the C1 controls replaced that would be replaced later.
 func withoutC1(cells []cell) []cell {
 	for i := range cells {
-		if c, ok := windows1252(cells[i].r); ok {
+		if _, ok := windows1252(cells[i].r); ok {
 			cells = slices.Clone(cells)
 			for j := i; j < len(cells); j++ {
-				if c, ok = windows1252(cells[j].r); ok {
+				if c, ok := windows1252(cells[j].r); ok {
 					cells[j].r = c
 				}
 			}
@@ -351,6 +355,9 @@ func gain(cells []cell, r *run, settled []cell, depth int) int {
 	if r.hi-r.lo >= 3*r.sequences && len(settled) > 0 {
 		first := classOf(settled[0].r)
 		if !first.letter() || r.lo == 0 || !classOf(cells[r.lo-1].r).letter() {
+			g++
+		}
+		if first == openClass || first == closeClass { // most of what is damaged
 			g++
 		}
 		if first == pictureClass && (r.lo == 0 || !classOf(cells[r.lo-1].r).letter()) {

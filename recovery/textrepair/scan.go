@@ -60,8 +60,8 @@ func (e *engine) scan(b []byte, i int, final bool) (at int, hold bool) {
 		if i == len(b) {
 			return e.scanEnd(b, final)
 		}
+		var next int
 		var found bool
-		next := i + 1
 		if b[i] >= utf8.RuneSelf {
 			next, found, hold = e.scanHigh(b, i, from, final)
 		} else {
@@ -154,58 +154,123 @@ func (e *engine) scanHigh(b []byte, i, from int, final bool) (at int, found, hol
 	}
 	var before letterhead
 	var r0 rune
-	start := i // of the characters before that may begin sequences, once more is decoded
+	start := i // of the characters before that sequences are made of
 	for i < len(b) && b[i] >= utf8.RuneSelf {
 		r, n := decodeRune(b[i:])
 		if r == utf8.RuneError || marked(r) {
 			cut := n == 1 && !final && !utf8.FullRune(b[i:])
-			if before.lead != 0 {
+			if before.id != 0 {
 				i = start
 			}
 			return i, !cut, cut
 		}
 		h := head(r)
-		if before.lead&h.cont != 0 {
-			return start, true, false
-		}
-		if before.lead == 0 || h.lead == 0 {
+		if before.id == 0 || h.id == 0 {
 			start = i
+		}
+		if pages := before.lead & h.cont; pages != 0 {
+			switch suspect(r0, latinBefore(b, i, r0), b[i:], pages, final) {
+			case yes:
+				return start, true, false
+			case unknown:
+				return start, false, true
+			}
 		}
 		before, r0 = h, r
 		i += n
 	}
-	if before.lead == 0 {
-		return i, false, false
-	}
-	if i == len(b) {
-		if final {
-			return i, false, false
-		}
+	if i == len(b) && before.id != 0 && !final {
 		return start, false, true
+	}
+	if i == len(b) || before.id == 0 {
+		return i, false, false
 	}
 	switch next := b[i]; {
 	case next == ' ' && before.space != 0:
-		if i+1 == len(b) {
-			return start, final, !final
-		}
-		if b[i+1] < utf8.RuneSelf {
-			lead2 := r0 == 'Â' || byteSeen(before, 0xC3) || byteSeen(before, 0xC5) && classOf(rune(b[i+1])) == asciiLower
-			return either(lead2, start, i)
-		}
-		if !final && !utf8.FullRune(b[i+1:]) {
+		switch suspect(r0, latinBefore(b, i, r0), b[i:], before.space, final) {
+		case yes:
+			return start, true, false
+		case unknown:
 			return start, false, true
 		}
-		return start, true, false
 	case next == '&':
 		n, more := entityAt(b[i:])
 		if n == 0 && more && !final {
 			return start, false, true
 		}
 		return either(n > 0, start, i)
-	case byteFlags[next]&special != 0 && next < ' ' && next != '\r': // it may be dropped
+	case byteFlags[next]&special != 0 && (next < ' ' && next != '\r' || next == 0x7F): // it may be dropped
 		return start, true, false
 	}
 	return i, false, false
+}
+
+// An answer may be that more of the text is needed.
+type answer int
+
+const (
+	no answer = iota
+	yes
+	unknown
+)
+
+// suspect reports whether a sequence of one of the pages, that first begins and that goes on with b, may be mojibake: it
+// is whole, and not a piece of a word in one alphabet (latin: it stands behind a Latin letter), nor a letter of an alphabet in which nothing beside it is.
+func suspect(first rune, latin bool, b []byte, pages pageSet, final bool) answer {
+	var cells [8]cell
+	cells[0].r = first
+	n := 1
+	for at := 0; n < len(cells) && at < len(b); n++ {
+		if !final && !utf8.FullRune(b[at:]) {
+			return unknown
+		}
+		r, size := decodeRune(b[at:])
+		cells[n].r = r
+		at += size
+		if at == len(b) && n+1 < len(cells) && !final {
+			return unknown
+		}
+	}
+	for p := 0; pages != 0; p, pages = p+1, pages>>1 {
+		if pages&1 == 0 {
+			continue
+		}
+		q, ok := readSequence(cells[:n], 0, p)
+		if !ok || !latin && pieceOfWord(cells[:n], q.cells) {
+			continue
+		}
+		switch c := classOf(q.r); {
+		case c == markClass && q.r < 0x370:
+			return yes
+		case c == rareClass:
+		case c.cyrillic() || c == scriptLetter || c == hanLetter || c == markClass:
+			rest := cells[q.cells:n]
+			if len(rest) < 2 || classOf(rest[0].r) == c || c.cyrillic() && classOf(rest[0].r).cyrillic() || head(rest[0].r).lead&follows(rest[0].r, rest[1].r)&(1<<p) != 0 {
+				return yes
+			}
+		default:
+			return yes
+		}
+	}
+	return no
+}
+
+// pieceOfWord reports whether the first of the cells are letters of one alphabet and what follows may be too.
+func pieceOfWord(cells []cell, sequence int) bool {
+	if !oneScript(cells[:sequence]) {
+		return false
+	}
+	if sequence == len(cells) {
+		return true
+	}
+	next := classOf(cells[sequence].r)
+	return !next.latin() && !(next.upper() && classOf(cells[sequence-1].r).lower())
+}
+
+// latinBefore reports whether an ASCII letter stands before the character r that ends at b[i].
+func latinBefore(b []byte, i int, r rune) bool {
+	i -= utf8.RuneLen(r)
+	return i > 0 && alnum(b[i-1]) && b[i-1] > '9'
 }
 
 func either(found bool, start, next int) (int, bool, bool) {
@@ -213,16 +278,6 @@ func either(found bool, start, next int) (int, bool, bool) {
 		return start, true, false
 	}
 	return next, false, false
-}
-
-// byteSeen reports whether a character is the byte in any code page.
-func byteSeen(h letterhead, b byte) bool {
-	for _, have := range pageBytes[h.id] {
-		if have == b {
-			return true
-		}
-	}
-	return false
 }
 
 // decodeRune is utf8.DecodeRune, short for what is most frequent.

@@ -37,8 +37,6 @@ const (
 
 func (c class) letter() bool { return c >= asciiLower && c <= hanLetter }
 
-func (c class) accented() bool { return c == latinLower || c == latinUpper }
-
 func (c class) cyrillic() bool { return c == cyrillicLower || c == cyrillicUpper }
 
 func (c class) latin() bool { return c >= asciiLower && c <= latinUpper }
@@ -84,9 +82,24 @@ var lowClasses = func() (t [0x100]class) {
 
 // classOf returns the class of a character.
 func classOf(r rune) class {
-	switch {
-	case r < 0:
+	if uint32(r) < lastPlane {
+		return classes[r]
+	}
+	if r < 0 {
 		return spaceClass
+	}
+	return findClass(r)
+}
+
+var classes = func() (t [lastPlane]class) {
+	for r := range t {
+		t[r] = findClass(rune(r))
+	}
+	return t
+}()
+
+func findClass(r rune) class {
+	switch {
 	case r < 0x100:
 		return lowClasses[r]
 	case r < 0x180, r >= 0x1A0 && r <= 0x1A1, r == 0x1AF, r == 0x1B0, r >= 0x1CD && r <= 0x1DC, r >= 0x218 && r <= 0x21B,
@@ -187,6 +200,8 @@ func scriptClass(r rune) class {
 		return hanLetter
 	case r == 0xFFFD:
 		return replacedClass
+	case r >= 0xFB00 && r < 0xFB07: // ligatures
+		return latinLower
 	case r == 0xFEFF, r >= 0xE0020 && r < 0xE0080:
 		return softClass
 	case r >= 0xFE10 && r < 0xFFF0, r == 0x5EF: // presentation forms, specials, a sign for two letters
@@ -196,6 +211,8 @@ func scriptClass(r rune) class {
 			return markClass
 		}
 		return scriptLetter
+	case unicode.IsPunct(r) || unicode.IsDigit(r):
+		return plainClass
 	}
 	return rareClass
 }
@@ -227,6 +244,9 @@ func strangeness(text []cell, lo, hi int) int {
 		sum += pair(ra, rb, a, b, c)
 		if i < hi {
 			sum += alone(ra, rb, rc, a, b, c)
+		}
+		if (ra == 'Ä' || ra == 'Å') && (rb == 'Œ' || rb == 'œ' || rb == 'Ÿ') { // of no orthography
+			sum += 3
 		}
 		if ra == 'Ã' || ra == 'Â' {
 			_, first := at(i - 3)
@@ -284,13 +304,18 @@ func alone(before, r, after rune, b, c, a class) int {
 		}
 	case markClass:
 		switch {
-		case b == spaceClass:
+		case b == spaceClass, b.letter() && r >= 0x300 && r < 0x370 && !accent(r):
 			return 3
-		case r >= 0x590 && r < 0x2000 && b != scriptLetter && b != markClass && b != hanLetter:
+		case r >= 0x590 && r < 0x2000 && (b != scriptLetter && b != markClass || scriptOf(before) != scriptOf(r)):
 			return 4
 		}
 	}
 	return 0
+}
+
+// accent reports whether a combining mark is in use for accents, as text in NFD or with stacked ones has them.
+func accent(r rune) bool {
+	return r <= 0x30C || r == 0x31B || r >= 0x323 && r <= 0x328 || r >= 0x32D && r <= 0x338
 }
 
 // pair is how strange it is that b follows a, where next comes behind b.
@@ -411,7 +436,7 @@ func behindLetter(ra, rb rune, a, b, next class) int {
 func beforeLetter(ra, rb rune, a, b class) int {
 	switch a {
 	case symbolClass:
-		if ra == '´' || ra == '·' || ra == '¨' && b == greekLetter || ra == '°' && b == asciiUpper {
+		if ra == '´' || ra == '·' || ra == 'ƒ' || ra == '¨' && b == greekLetter || ra == '°' && b == asciiUpper {
 			return 1
 		}
 		return 3

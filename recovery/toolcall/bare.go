@@ -2,14 +2,23 @@ package toolcall
 
 import "slices"
 
-// bareName reports whether the text begins with a function's name, a new line and JSON:
-// a call of Functionary, whose prompt ends with the marker.
+// bareName reports whether the text begins with a function's name, and behind it a new
+// line and JSON: a call of Functionary, whose prompt ends with the marker. Or the text is
+// a call as in Python, without brackets.
 func (m *machine) bareName(p int) verdict {
+	if p < m.trial.spent {
+		return no
+	}
 	name, q := m.name(p)
 	if m.starved {
 		return wait
 	}
-	if name == "" || m.tools[name] == nil || !m.has(q, "\n") {
+	if name == "" || m.tools[name] == nil {
+		return no
+	}
+	if c, _ := m.peek(q); c == '(' && m.enabled[Pythonic] {
+		return m.enterPython(&block{bare: late}, p, p)
+	} else if c != '\n' || !m.enabled[Functionary] {
 		return no
 	}
 	next := m.blanks(q)
@@ -19,14 +28,14 @@ func (m *machine) bareName(p int) verdict {
 		return no
 	}
 	b := &block{format: Functionary, args: true, name: name, nameAt: p, stops: functionaryStops, trailers: llamaTrailers}
-	return m.begin(b, next, stepJSON)
+	return m.beginJSON(b, next)
 }
 
 // bareKeys are the keys with which a call without a marker begins.
 var bareKeys = []string{"name", "function", "tool_name", "tool", "type", "id", "arguments", "parameters", "tool_calls", "function_call", "tool_call", "role", "content"}
 
-// bare reports whether a call without a marker may begin at p, with c.
-func (m *machine) bare(p int, c byte) verdict {
+// enterBare reports whether a call without a marker may begin at p, with c.
+func (m *machine) enterBare(p int, c byte) verdict {
 	b := &block{bare: early, stops: llamaTrailers, trailers: []string{";", "</tool_call>", "<|eom_id|>", "<|eot_id|>"}}
 	if m.begun {
 		b.bare = late
@@ -72,7 +81,7 @@ func (m *machine) bare(p int, c byte) verdict {
 		return no
 	}
 	b.quoted = b.format == OpenAI
-	return m.begin(b, p, stepJSON)
+	return m.beginJSON(b, p)
 }
 
 // listed reports whether a format without a marker is read.

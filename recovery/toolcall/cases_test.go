@@ -81,6 +81,7 @@ var formatCases = []formatCase{
 	{"pythonic strings", Pythonic, `[write_file(path=r"C:\new", content="""a "b", (c)
 d""" 'e')]`, []wantCall{{"write_file", `{"path":"C:\\new","content":"a \"b\", (c)\nde"}`, ""}}, ""},
 	{"pythonic none", Pythonic, `[get_time()]`, []wantCall{{"get_time", `{}`, ""}}, ""},
+	{"pythonic without brackets", Pythonic, `get_weather(city="Paris")`, []wantCall{{"get_weather", paris, ""}}, ""},
 	{"lfm2", Pythonic, `<|tool_call_start|>[get_weather(city="Paris")]<|tool_call_end|>It is`, []wantCall{{"get_weather", paris, ""}}, "It is"},
 	{"llama4", Pythonic, `<|python_start|>[get_weather(city="Paris")]<|python_end|>`, []wantCall{{"get_weather", paris, ""}}, ""},
 	{"mistral", Mistral, `[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Paris"}, "id": "VvvODy9mT"}]`, []wantCall{{"get_weather", paris, "VvvODy9mT"}}, ""},
@@ -96,6 +97,7 @@ d""" 'e')]`, []wantCall{{"write_file", `{"path":"C:\\new","content":"a \"b\", (c
 	{"granite 3.1", Granite, `<tool_call>[{"name": "get_weather", "arguments": {"city": "Paris"}}, {"name": "f", "arguments": {"x": 1}}]`, []wantCall{{"get_weather", paris, ""}, {"f", `{"x":1}`, ""}}, ""},
 	{"granite 20b", Granite, `<function_call> {"name": "get_weather", "arguments": {"city": "Paris"}} <function_call> {"name": "f", "arguments": {"x": 1}}`, []wantCall{{"get_weather", paris, ""}, {"f", `{"x":1}`, ""}}, ""},
 	{"functionary 3.2", Functionary, ">>>get_weather\n{\"city\": \"Paris\"}>>>f\n{\"x\": 1}", []wantCall{{"get_weather", paris, ""}, {"f", `{"x":1}`, ""}}, ""},
+	{"functionary text", Functionary, ">>>all\nLet me see.\n>>>get_weather\n{\"city\": \"Paris\"}", []wantCall{{"get_weather", paris, ""}}, "Let me see.\n"},
 	{"functionary without marker", Functionary, "get_weather\n{\"city\": \"Paris\"}\n>>>f\n{\"x\": 1}", []wantCall{{"get_weather", paris, ""}, {"f", `{"x":1}`, ""}}, ""},
 	{"functionary 3.1", Functionary, `<function=get_weather>{"city": "Paris"}</function><function=f>{"x": 1}</function>`, []wantCall{{"get_weather", paris, ""}, {"f", `{"x":1}`, ""}}, ""},
 	{"command r7b", CommandR, "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}\n]<|END_ACTION|>", []wantCall{{"get_weather", paris, "0"}}, ""},

@@ -19,6 +19,7 @@ type doc struct {
 	calls  int // before it
 	finds  int
 	marked bool // a marker ended the region
+	solid  bool // there is more in it than an empty array
 
 	// The edits before nth have moved the byte placed by shift.
 	placed, shift, nth int
@@ -34,6 +35,7 @@ func newDoc(m *machine, b *block, start int) *doc {
 
 func (d *doc) write(p []byte) {
 	d.end += len(p)
+	d.solid = d.solid || len(bytes.Trim(p, "[] \t\r\n")) > 0
 	d.stream.Write(p) // Close returns the error
 	d.edits = append(d.edits, d.stream.Edits()...)
 	d.w.write(d.stream.Committed())
@@ -101,14 +103,24 @@ func (d *doc) settle(r *jsonrepair.Result) {
 			}
 		}
 	}
-	if len(calls) == 0 && d.b.bare == notBare {
-		k, text := UnreadableCall, "no function's name is in this call"
-		if len(d.w.cut) > 0 && !d.marked {
-			k, text = CutCall, "the call breaks off before its name"
-		}
-		m.find(k, d.start, d.end-d.start, text)
+	if len(calls) > 0 || d.b.bare != notBare || d.nothing() {
+		return
 	}
+	k, text := UnreadableCall, "no function's name is in this call, which was removed"
+	switch {
+	case d.breaksOff():
+		k, text = CutCall, "the call breaks off before its name"
+	case m.trial.on:
+		text = "no function's name is in this call, which was left as text"
+	}
+	m.find(k, d.start, d.end-d.start, text)
 }
+
+// breaksOff reports whether the region ends before its JSON does.
+func (d *doc) breaksOff() bool { return len(d.w.cut) > 0 && !d.marked }
+
+// nothing reports whether the region is an empty array: no calls.
+func (d *doc) nothing() bool { return !d.solid }
 
 // endUnended ends a call where its JSON could not be read to its end.
 func (w *walker) endUnended() {

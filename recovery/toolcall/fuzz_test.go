@@ -43,6 +43,16 @@ func FuzzFind(f *testing.F) {
 	for _, s := range textCases {
 		f.Add([]byte(s), uint8(3))
 	}
+	// What was wrong once.
+	for _, s := range []string{
+		"{\"name\" g, \"args0:}00\n{\"name\"f , \"arguments\"00{000:00000000000000000000",
+		"00000000000\n{\"name\"0!\n{\"name\"f\"",
+		"<tool_call>{00000000{,name \"0\"}",
+		"<tool_call>{0000000000000000000000000{,",
+		"<tool_call> {\"name\"\",\"\":0",
+	} {
+		f.Add([]byte(s), uint8(1))
+	}
 	f.Fuzz(func(t *testing.T, text []byte, kind uint8) {
 		if len(text) > 4096 {
 			return
@@ -71,7 +81,7 @@ func FuzzArguments(f *testing.F) {
 // are broken where they hurt.
 func TestMutated(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	n := 3000
+	n := 1500
 	if testing.Short() {
 		n = 300
 	}

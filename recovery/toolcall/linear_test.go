@@ -42,11 +42,11 @@ var hostile = map[string]func(n int) string{
 
 // TestLinear doubles texts and compares how many bytes are looked at.
 func TestLinear(t *testing.T) {
-	const n = 1 << 14
+	const n = 1 << 13
 	for name, make := range hostile {
 		t.Run(name, func(t *testing.T) {
 			a, b := cost(make(n)), cost(make(2*n))
-			if b > 3*a+1<<18 {
+			if b > 3*a+1<<16 {
 				t.Errorf("%d steps for %d bytes, %d for twice as many", a, n, b)
 			}
 			if testing.Verbose() {

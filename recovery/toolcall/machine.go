@@ -76,11 +76,13 @@ func (c *call) empty() bool {
 	return c.sent == 0 && len(s) > 1 && s[0] == '{' && len(bytes.TrimSpace(s[1:len(s)-1])) == 0
 }
 
-// trial is a form without a marker.
+// trial is a form without a marker, or what a marker stands before.
 type trial struct {
 	on   bool
 	late bool // it counts only if nothing follows
-	from int
+	// It has a marker, and counts as soon as it has a name.
+	marked bool
+	from   int
 	// How many there were before it.
 	calls, finds, spans int
 	spent               int // no late trial begins before this offset

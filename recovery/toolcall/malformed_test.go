@@ -20,6 +20,9 @@ var malformedCases = []struct {
 	{"missing braces, number", `<tool_call>{"name":"f","arguments":{"x":12` + "\n</tool_call>", `f {"x":12}`, "", true, "", jsonrepair.Truncated},
 	{"surplus brace", `<tool_call>{"name":"g","arguments":{"y":"a"}}}</tool_call>`, `g {"y":"a"}`, "", true, "", jsonrepair.Repaired},
 	{"surplus brace inside", `<tool_call>{"name":"g","arguments":{"o":{"b":1}}},"id":"2"}</tool_call>`, `g {"o":{"b":1}}`, "", true, "", jsonrepair.Repaired},
+	{"no arguments but members", `<tool_call>{"name": "f", "x": 1}</tool_call>`, `f `, "", true, Malformed, jsonrepair.Valid},
+	{"comma between", `<tool_call>{"name":"f","arguments":{"x":1}}</tool_call>, <tool_call>{"name":"get_time","arguments":{}}</tool_call>`, `f {"x":1} get_time {}`, "", true, "", jsonrepair.Valid},
+	{"empty array", `<tool_call>[]</tool_call> Nothing to do.`, ``, " Nothing to do.", true, "", jsonrepair.Valid},
 	{"single quotes", `<tool_call>{'name': 'g', 'arguments': {'y': "it's {"}}</tool_call>`, `g {"y":"it's {"}`, "", true, "", jsonrepair.Repaired},
 	{"python literals", `<tool_call>{"name": "g", "arguments": {"on": True, "y": None}}</tool_call>`, `g {"on":true,"y":null}`, "", true, "", jsonrepair.Repaired},
 	{"unescaped quotes", `<tool_call>{"name":"g","arguments":{"y":"say "hi {" now"}}</tool_call> ok`, `g {"y":"say \"hi {\" now"}`, " ok", true, "", jsonrepair.Repaired},
@@ -50,10 +53,15 @@ var malformedCases = []struct {
 	{"qwen cut value", "<tool_call>\n<function=g>\n<parameter=y>\nabc", `g {"y":"abc"}`, "", false, Truncated, jsonrepair.Valid},
 	{"qwen broken object", "<function=g>\n<parameter=o>\n{'a': 1}\n</parameter>\n</function>", `g {"o":{"a":1}}`, "", true, "", jsonrepair.Repaired},
 	{"pythonic positional", `[g("a")]`, `g {}`, "", true, Malformed, jsonrepair.Valid},
+	{"pythonic without parenthesis", `[g(y="x"]`, `g {"y":"x"}`, "", true, "", jsonrepair.Repaired},
+	{"second behind a missing brace", "<tool_call>{\"name\": \"g\", \"arguments\": {\"o\": {\"b\": 1}}\n{\"name\": \"f\", \"arguments\": {\"x\": 2}\n</tool_call>", `g {"o":{"b":1}} f {"x":2}`, "", true, "", jsonrepair.Truncated},
+	{"junk before the end", "<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\nnoimage\n</tool_call> Hm.", `get_time {}`, " Hm.", true, "", jsonrepair.Valid},
 	{"pythonic cut", `[g(y="abc`, `g {"y":"abc"}`, "", false, Truncated, jsonrepair.Valid},
 	{"pythonic cut number", `[f(x=12`, `f {}`, "", false, Truncated, jsonrepair.Valid},
 	{"llama surplus brace", `{"name": "g", "parameters": {"y": "a"}}}`, `g {"y":"a"}`, "", true, "", jsonrepair.Repaired},
 	{"only a marker", "<tool_call>\n", ``, "", true, "", jsonrepair.Valid},
+	{"name cut behind text", "Fine.<|tool_calls_section_begin|><|tool_call_begin|>functions.ge", ``, "Fine.", true, "", jsonrepair.Valid},
+	{"header cut", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.get_wea", ``, "<|channel|>analysis<|message|>Hm.<|end|>", true, "", jsonrepair.Valid},
 	{"name cut", "Hm.\n<tool_call>\n{\"name\": \"get_wea", ``, "Hm.\n", true, "", jsonrepair.Valid},
 }
 
@@ -129,6 +137,12 @@ var textCases = []string{
 	"[1, 2, 3]",
 	"[link](url) and [f(x) is a function]",
 	"[sin(x), cos(x)]",
+	"f(x=1) is a call.",
+	"get_weather",
+	"get_weather(city=\"Paris\") tells the weather of Paris.",
+	"get_weather\nis a function.",
+	"<tool_call>{\"a\": 1}</tool_call>",
+	"[TOOL_CALLS][{\"a\": 1}]",
 	"def f(x):\n    return [g(x=1), f(x=2)]\n",
 	"In Python, write [f(x=1)] to get a list.",
 	"- [ ] task\n- [x] done\n",
@@ -136,6 +150,8 @@ var textCases = []string{
 	">>> {\"a\": 1}\n",
 	"a < b, <b>bold</b>, <invoke>, <function=, <|x|>, [TOOL], [TOOL_CALLS] is a token",
 	"Mistral writes [TOOL_CALLS] before its calls",
+	"Before its calls Mistral writes [TOOL_CALLS]",
+	"Kimi's token is `<|tool_call_begin|>",
 	"<|channel|>final<|message|>Hello",
 	"<|channel|>commentary<|message|>I will call f.<|end|>",
 	"<function_calls> holds <invoke> elements",
@@ -154,6 +170,7 @@ func TestText(t *testing.T) {
 	for _, s := range textCases {
 		for _, o := range []Options{{}, {Tools: tools}, {Tools: tools, Formats: Formats()}} {
 			r := Find([]byte(s), o)
+			checkResult(t, []byte(s), r)
 			if string(r.Rest) != s || len(r.Calls) > 0 || len(r.Edits) > 0 {
 				t.Errorf("%q: rest %q, calls %+v", s, r.Rest, r.Calls)
 			}

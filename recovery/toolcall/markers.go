@@ -14,11 +14,11 @@ func enterMistral(m *machine, op opener, p, q int) verdict {
 	case !ok:
 		return m.cut(at)
 	case c == '{':
-		return m.begin(b, at, stepJSON)
+		return m.beginJSON(b, at)
 	case c == '[' && !m.has(at, "[TOOL_CALLS]"):
 		next := m.blanks(at + 1)
 		if d, ok := m.peek(next); d == '{' || d == ']' {
-			return m.begin(b, at, stepJSON)
+			return m.beginJSON(b, at)
 		} else if !ok {
 			return m.cut(next)
 		}
@@ -53,7 +53,7 @@ func enterMistral(m *machine, op opener, p, q int) verdict {
 	case c != '{' && c != '"':
 		return no
 	}
-	return m.begin(b, next, stepJSON)
+	return m.beginJSON(b, next)
 }
 
 // partial reports whether the text ends at p with the beginning of s.
@@ -136,7 +136,7 @@ func enterDeepSeek(m *machine, op opener, p, q int) verdict {
 	case c != '{' && c != '"':
 		return no
 	}
-	return m.begin(b, next, stepJSON)
+	return m.beginJSON(b, next)
 }
 
 const kimiArgs = "<|tool_call_argument_begin|>"
@@ -192,7 +192,7 @@ func enterKimi(m *machine, op opener, p, q int) verdict {
 	case c != '{' && c != '"':
 		return no
 	}
-	return m.begin(b, next, stepJSON)
+	return m.beginJSON(b, next)
 }
 
 // enterAction reads the calls of Command R.
@@ -219,7 +219,7 @@ func enterActionFence(m *machine, op opener, p, q int) verdict {
 	if q := m.blanks(next + 1); !m.has(q, `"tool_name"`) && !m.has(q, `"tool_call_id"`) {
 		return no
 	}
-	return m.begin(b, at, stepJSON)
+	return m.beginJSON(b, at)
 }
 
 // enterArray reads descriptions of calls, in an array or not.
@@ -237,7 +237,7 @@ func (m *machine) enterArray(b *block, at int) verdict {
 	case c != '{':
 		return no
 	}
-	return m.begin(b, at, stepJSON)
+	return m.beginJSON(b, at)
 }
 
 var llamaTrailers = []string{"<|eom_id|>", "<|eot_id|>"}
@@ -249,7 +249,7 @@ func enterPythonTag(m *machine, op opener, p, q int) verdict {
 	c, ok := m.peek(at)
 	if ok && isWord(c) {
 		name, next := m.name(at)
-		if !strings.HasSuffix(name, ".call") {
+		if !strings.HasSuffix(name, ".call") && m.tools[name] == nil {
 			if m.starved {
 				return wait
 			}
@@ -272,12 +272,21 @@ func enterFunctionary(m *machine, op opener, p, q int) verdict {
 	if c, ok := m.peek(at); name == "" || !ok || c != '\n' {
 		return no
 	}
+	if name == "all" && (!m.begun || m.after != nil) {
+		m.b = nil
+		m.state = func(m *machine) bool { // what follows is for the user
+			m.take(Separator, at+1)
+			m.lines.bol, m.state = true, stepText
+			return true
+		}
+		return yes
+	}
 	at = m.blanks(at)
 	if c, _ := m.peek(at); c != '{' {
 		return no
 	}
 	b := &block{format: Functionary, args: true, name: name, nameAt: q, stops: functionaryStops, trailers: llamaTrailers}
-	return m.begin(b, at, stepJSON)
+	return m.beginJSON(b, at)
 }
 
 // maxHeader is how long the header of a harmony message may be.
@@ -333,5 +342,5 @@ func enterHarmony(m *machine, op opener, p, q int) verdict {
 	case c != '{' && c != '"':
 		return no
 	}
-	return m.begin(b, next, stepJSON)
+	return m.beginJSON(b, next)
 }

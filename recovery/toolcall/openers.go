@@ -118,7 +118,7 @@ func (m *machine) enterJSON(b *block, op opener, at int, c byte) verdict {
 	if b.format == "" {
 		return no
 	}
-	return m.begin(b, at, stepJSON)
+	return m.beginJSON(b, at)
 }
 
 // firstEnabled returns the first of formats that is enabled and has the marker.
@@ -171,7 +171,7 @@ func (m *machine) enterNamed(b *block, op opener, at int, end string) verdict {
 		return m.begin(b, next, stepParams)
 	case c == '{' && m.enabled[Hermes] && (len(m.tools) == 0 || m.tools[name] != nil):
 		b.format, b.args, b.name, b.nameAt = Hermes, true, name, at
-		return m.begin(b, next, stepJSON)
+		return m.beginJSON(b, next)
 	}
 	return no
 }
@@ -207,7 +207,7 @@ func enterFunction(scope string) func(*machine, opener, int, int) verdict {
 			return m.cut(next)
 		case c == '{' && m.enabled[Functionary]:
 			b.format, b.args, b.name = Functionary, true, name
-			return m.begin(b, next, stepJSON)
+			return m.beginJSON(b, next)
 		case m.enabled[Qwen3Coder] && c == '<':
 			if !m.has(next, "<parameter=") && !m.has(next, "</function>") {
 				if m.atEnd(next + 1) {

@@ -402,6 +402,19 @@ func (m *machine) closeParams(complete bool, why Problem) {
 	c.ended, c.End = complete, m.pos
 	c.Problem = problem(c.Problem, why)
 	c.Complete = complete
+	m.state = stepScope
+}
+
+// stepScope takes the end of the tag around the call.
+func stepScope(m *machine) bool {
+	x := m.x
+	if p := m.blanks(m.pos); x.c.Complete && x.scopeEnd != "" && m.has(p, x.scopeEnd) {
+		m.take(ToolCall, p+len(x.scopeEnd))
+	}
+	if m.starved {
+		return false
+	}
 	m.x = nil
 	m.finish()
+	return true
 }

@@ -3,6 +3,8 @@ package toolcall
 import (
 	"bytes"
 	"strings"
+
+	"github.com/unfray/unfray/jsonrepair"
 )
 
 // pyCall reads calls as Python writes them, argument by argument.
@@ -90,6 +92,10 @@ func stepPyArgument(m *machine) bool {
 		m.take(ToolCall, p+1)
 		return m.closePy(true, "")
 	}
+	if c == ']' {
+		m.take(ToolCall, p)
+		return m.unparenthesized()
+	}
 	key, q := m.name(p)
 	q = m.blanks(q)
 	d, ok := m.peek(q)
@@ -121,7 +127,7 @@ func stepPyValue(m *machine) bool {
 			return true
 		}
 		c := m.in[py.p-m.base]
-		if py.lex.top() && (c == ',' || c == ')') {
+		if py.lex.top() && (c == ',' || c == ')' || c == ']' || c == '}') {
 			break
 		}
 		n, ok := py.lex.step(m, py.p)
@@ -141,12 +147,24 @@ func stepPyValue(m *machine) bool {
 	if !m.pyValue(m.source(py.from, py.p), true) {
 		py.c.Problem = problem(py.c.Problem, Malformed)
 	}
-	if m.in[py.p-m.base] == ',' {
+	c := m.in[py.p-m.base]
+	if c == ',' {
 		py.p++
 	}
 	m.take(ToolCall, py.p)
+	if c == ']' || c == '}' {
+		return m.unparenthesized()
+	}
 	m.state = stepPyArgument
 	return true
+}
+
+// unparenthesized ends a call whose parenthesis was forgotten. The receipt says no more
+// than that it was mended.
+func (m *machine) unparenthesized() bool {
+	m.find(jsonrepair.MissingCloser, m.pos, 0, "a call's parenthesis is missing")
+	m.py.c.Repair = &jsonrepair.Result{Outcome: jsonrepair.Repaired}
+	return m.closePy(true, "")
 }
 
 // pyValue adds an argument. A value that breaks off is dropped, but for a string.

@@ -1,5 +1,11 @@
 package toolcall
 
+import (
+	"slices"
+
+	"github.com/unfray/unfray/jsonrepair"
+)
+
 // bare says whether a form has no marker.
 type bareness uint8
 
@@ -23,6 +29,8 @@ type block struct {
 	fence  bool // the JSON is in a code fence
 	args   bool // the JSON is the arguments, not a description of the call
 	quoted bool // a string is the usual form of the arguments
+	// The JSON describes calls. Without a name in it it is text.
+	described bool
 
 	start, to int
 	state     func(*machine) bool
@@ -32,9 +40,10 @@ type block struct {
 // region is the extent of a JSON document in the text.
 type region struct {
 	start  int
-	p      int // read so far
-	fed    int // given to doc so far
-	limit  int // where a step ends
+	root   byte // the first byte
+	p      int  // read so far
+	fed    int  // given to doc so far
+	limit  int  // where a step ends
 	depth  int
 	quote  byte // of the string that is open, or 0
 	sig    byte // the last byte outside of strings that is no white space
@@ -51,7 +60,7 @@ const (
 // stepJSON reads the JSON at pos.
 func stepJSON(m *machine) bool {
 	if m.r == nil {
-		m.r = &region{start: m.pos, p: m.pos, fed: m.pos}
+		m.r = &region{start: m.pos, root: m.in[m.pos-m.base], p: m.pos, fed: m.pos}
 		m.r.doc = newDoc(m, m.b, m.pos)
 		m.b.docs++
 	}
@@ -68,8 +77,11 @@ func stepJSON(m *machine) bool {
 			return true
 		}
 		if m.trial.on && r.fed < r.p {
-			m.reject(m.trial.from + m.o.MaxHold)
-			return true
+			if !m.trial.marked {
+				m.reject(m.trial.from + m.o.MaxHold)
+				return true
+			}
+			m.accept()
 		}
 	}
 	m.feed(r.p)
@@ -77,7 +89,7 @@ func stepJSON(m *machine) bool {
 	switch {
 	case done:
 		r.doc.close(r.marked)
-		if m.refused() {
+		if m.refused() || m.unread() {
 			return true
 		}
 		m.r = nil
@@ -89,7 +101,7 @@ func stepJSON(m *machine) bool {
 		return false
 	}
 	r.doc.close(false)
-	if m.refused() {
+	if m.refused() || m.unread() {
 		return true
 	}
 	m.r = nil
@@ -126,6 +138,13 @@ func (m *machine) scan(r *region) bool {
 				return true
 			}
 		}
+		if c == '{' && m.nextBegins(r) {
+			r.marked = true
+			return true
+		}
+		if m.starved {
+			return false
+		}
 		switch c {
 		case '"':
 			if r.p == r.start || !isWord(m.in[r.p-1-m.base]) {
@@ -154,6 +173,20 @@ func (m *machine) scan(r *region) bool {
 		r.p++
 	}
 	return false
+}
+
+// nextBegins reports whether another description of a call begins in the one that is
+// read, which lacks its brace: where a key would have to stand.
+func (m *machine) nextBegins(r *region) bool {
+	if !m.b.described || r.depth != 1 || r.sig != '}' && r.sig != ']' || r.root != '{' {
+		return false
+	}
+	q := m.blanks(r.p + 1)
+	if c, _ := m.peek(q); c != '"' && c != '\'' {
+		return false
+	}
+	key, _ := m.name(q + 1)
+	return slices.Contains(bareKeys, key)
 }
 
 // scanString reads on in a string and reports whether it could.
@@ -325,11 +358,40 @@ func stepTail(m *machine) bool {
 	if m.starved {
 		return false
 	}
+	if end := m.junk(p); m.starved {
+		return false
+	} else if end > p {
+		m.find(jsonrepair.Junk, p, end-p, "text between a call and its end marker was dropped")
+		m.take(ToolCall, end)
+		m.finish()
+		return true
+	}
 	if len(b.ends) > 0 && ok {
 		m.find(MissingEnd, m.pos, 0, "the call's end marker is missing")
 	}
 	m.finish()
 	return true
+}
+
+// maxJunk is how many bytes may stand between a call and its end marker.
+const maxJunk = 64
+
+// junk returns the offset behind the end marker that follows p after a few words, or p.
+func (m *machine) junk(p int) int {
+	for q := p; q < p+maxJunk && len(m.b.ends) > 0; q++ {
+		c, ok := m.peek(q)
+		if !ok {
+			break
+		}
+		if c != '<' {
+			continue
+		}
+		if s := m.hasAny(q, m.b.ends); s != "" {
+			return q + len(s)
+		}
+		break
+	}
+	return p
 }
 
 // opensObject reports whether an object stands in the bracket at p.
@@ -356,7 +418,7 @@ func (m *machine) again() {
 	c := m.calls[len(m.calls)-1]
 	if c.empty() && c.Problem == "" {
 		m.find(Placeholder, c.Start, c.End-c.Start, "{} before the arguments was dropped")
-		m.b.id = c.ID
+		m.b.id, m.b.docs = c.ID, 0
 		m.calls = m.calls[:len(m.calls)-1]
 		return
 	}
@@ -384,6 +446,27 @@ func (m *machine) refused() bool {
 		return false
 	}
 	m.reject(d.w.refusedAt)
+	return true
+}
+
+// unread makes what stands behind a marker text if there is no name in it, unless it
+// breaks off.
+func (m *machine) unread() bool {
+	t, r := &m.trial, m.r
+	if !t.on || !t.marked {
+		return false
+	}
+	if r.doc.breaksOff() || r.doc.nothing() {
+		m.accept()
+		return false
+	}
+	t.on = false
+	m.spans = m.spans[:t.spans]
+	m.pos = t.from
+	m.text(r.p)
+	m.b, m.r, m.after = nil, nil, nil
+	m.lines.bol = false
+	m.state = stepText
 	return true
 }
 
@@ -439,7 +522,7 @@ func (m *machine) settle(p int) bool {
 		m.accept()
 		return true
 	case c == '{' || c == '[':
-		if v := m.bare(p, c); v == yes {
+		if v := m.enterBare(p, c); v == yes {
 			m.take(Separator, p)
 			return true
 		}

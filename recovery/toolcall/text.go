@@ -3,6 +3,7 @@ package toolcall
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 // lines is where in Markdown the text stands.
@@ -102,11 +103,11 @@ func (m *machine) look(p int, c byte) verdict {
 			return yes
 		}
 	}
-	if p == 0 && isWord(c) && m.enabled[Functionary] && len(m.tools) > 0 {
+	if p == 0 && isWord(c) && len(m.tools) > 0 {
 		return m.bareName(p)
 	}
 	if m.lines.bol && (c == '{' || c == '[') {
-		v := m.bare(p, c)
+		v := m.enterBare(p, c)
 		if m.starved {
 			return wait
 		}
@@ -256,29 +257,39 @@ func stepBetween(m *machine) bool {
 	if m.trial.on {
 		return m.settle(p)
 	}
-	if c, ok := m.peek(p); ok && len(m.calls) < m.o.MaxCalls {
-		bol := m.lines.bol
-		m.lines.bol = true
-		from := m.pos
-		m.pos = p
-		v := m.lookAgain(p, c)
-		m.pos = from
-		m.lines.bol = bol
-		switch {
-		case m.starved:
-			return false
-		case v == yes:
-			if m.b != nil && m.b.format == b.format {
-				m.b.trailers = union(m.b.trailers, b.trailers)
-			}
-			m.take(Separator, p)
-			return true
+	next, found := m.nextCall(p)
+	switch {
+	case m.starved:
+		return false
+	case found:
+		if m.b != nil && m.b.format == b.format {
+			m.b.trailers = union(m.b.trailers, b.trailers)
 		}
+		m.take(Separator, next)
+		return true
 	}
 	m.state = stepText
 	m.lines.bol = bytes.IndexByte(m.source(m.pos, p), '\n') >= 0 || m.lines.bol
 	m.text(p)
 	return true
+}
+
+// nextCall returns where another call begins: at p, or behind a comma or semicolon
+// there.
+func (m *machine) nextCall(p int) (int, bool) {
+	c, ok := m.peek(p)
+	if ok && (c == ',' || c == ';') {
+		p = m.blanks(p + 1)
+		c, ok = m.peek(p)
+	}
+	if !ok || m.starved || len(m.calls) >= m.o.MaxCalls {
+		return p, false
+	}
+	from, bol := m.pos, m.lines.bol
+	m.pos, m.lines.bol = p, true
+	v := m.lookAgain(p, c)
+	m.pos, m.lines.bol = from, bol
+	return p, v == yes
 }
 
 // union returns the elements of both lists.
@@ -305,7 +316,7 @@ func (m *machine) lookAgain(p int, c byte) verdict {
 		}
 	}
 	if c == '{' || c == '[' {
-		return m.bare(p, c)
+		return m.enterBare(p, c)
 	}
 	return no
 }
@@ -322,12 +333,19 @@ func (m *machine) begin(b *block, to int, state func(*machine) bool) verdict {
 	return yes
 }
 
+// beginJSON begins a call whose JSON begins at an offset.
+func (m *machine) beginJSON(b *block, at int) verdict {
+	b.described = !b.args
+	return m.begin(b, at, stepJSON)
+}
+
 // stepBegin takes the beginning of a call.
 func stepBegin(m *machine) bool {
 	b := m.b
 	b.start = m.pos
-	if b.bare != notBare && !m.trial.on {
+	if (b.bare != notBare || b.described) && !m.trial.on {
 		m.trial.on, m.trial.late, m.trial.from = true, b.bare == late, m.pos
+		m.trial.marked = b.bare == notBare
 		m.trial.calls, m.trial.finds, m.trial.spans = len(m.calls), len(m.findings), len(m.spans)
 	}
 	m.take(ToolCall, b.to)
@@ -335,16 +353,23 @@ func stepBegin(m *machine) bool {
 	return true
 }
 
-// cut removes a call that breaks off before its name ends. It counts only at the
-// beginning of a line: elsewhere the text may speak of the marker.
+// cut removes a call that breaks off before its name ends, and of which the text is read
+// up to an offset. It counts at the beginning of a line, and where the marker follows the
+// text directly: behind a blank or a quote the text may speak of it.
 func (m *machine) cut(p int) verdict {
-	if m.starved || !m.lines.bol || !m.atEnd(m.blanks(p)) && !m.starved {
-		return no
-	}
+	ends := m.atEnd(m.blanks(p))
 	if m.starved {
 		return wait
 	}
+	direct := false
+	if m.pos > m.base {
+		direct = strings.IndexByte(" \t\r\n`'\"(", m.in[m.pos-1-m.base]) < 0
+	}
+	if !ends || !m.lines.bol && !direct {
+		return no
+	}
 	m.state = func(m *machine) bool {
+		m.find(CutCall, m.pos, m.end()-m.pos, "the call breaks off before its name")
 		m.take(CutCall, m.end())
 		m.state = stepText
 		return false

@@ -27,7 +27,8 @@ type walker struct {
 	cut   []jsonrepair.Open // what was open where the text breaks off
 	final bool              // the text has ended
 
-	found int // calls
+	extra bool // it has members that belong to no description
+	found int  // calls
 
 	// Where in the text a form without a marker turned out to be no call.
 	refused   bool
@@ -36,7 +37,7 @@ type walker struct {
 
 // refuse says that a trial is no call, as is seen at an offset of what was committed.
 func (w *walker) refuse(at int) {
-	if w.m.trial.on && !w.refused {
+	if w.m.bare() && !w.refused {
 		w.refused, w.refusedAt = true, w.doc.place(at)
 	}
 }
@@ -183,16 +184,22 @@ func (w *walker) event(ev jsonrepair.Event) {
 		if !w.c.any {
 			w.begin(ev, path)
 		}
+	default:
+		key := strings.TrimPrefix(rest, "/")
+		w.extra = w.extra || !strings.Contains(key, "/") && !slices.Contains(descriptionKeys, key)
 	}
 }
 
 // descriptionKeys are those of calls and of the messages that hold them.
 var descriptionKeys = []string{"name", "tool_name", "function_name", "function", "tool", "id", "tool_call_id", "call_id", "index", "type", "arguments", "parameters", "args", "input", "tool_calls", "function_call", "tool_call", "role", "content", "refusal", "annotations", "audio"}
 
+// bare reports whether a form without a marker may turn out to be text.
+func (m *machine) bare() bool { return m.trial.on && !m.trial.marked }
+
 // foreign refuses a trial at what descriptions of calls do not have: so JSON that is an
 // answer is not held back for long.
 func (w *walker) foreign(ev jsonrepair.Event, rest string) bool {
-	if !w.m.trial.on {
+	if !w.m.bare() {
 		return false
 	}
 	key, inside := strings.CutPrefix(rest, "/function/")
@@ -231,7 +238,7 @@ func (w *walker) slot(path string) bool {
 // newCall begins a call whose description, or whose arguments, begin at an offset.
 func (w *walker) newCall(path string, from int) {
 	w.c = &call{Call: Call{Format: w.b.format, RepairAt: w.doc.start}}
-	w.at, w.from = path, from
+	w.at, w.from, w.extra = path, from, false
 	w.c.Start = w.doc.start + from
 }
 
@@ -246,6 +253,9 @@ func (w *walker) setName(name string, at int, id string, offset int) {
 	w.m.nameCall(w.c, name, at)
 	if n := len(w.m.calls); n > 0 && w.b.args {
 		w.c.follow = w.m.calls[n-1].Start >= w.b.start
+	}
+	if w.m.trial.marked && w.m.trial.on {
+		w.m.accept()
 	}
 	w.c.hidden = w.m.trial.on
 	if !w.m.known(w.c.Name) {
@@ -316,11 +326,17 @@ func (w *walker) endCall(to int) {
 	}
 	open := w.open(w.at)
 	if !c.any {
-		if w.m.trial.on && !open {
+		if w.m.bare() && !open {
 			w.refuse(to)
 			return
 		}
 		c.any = true
+		if w.extra {
+			c.Problem = problem(c.Problem, Malformed)
+			c.End = w.doc.start + to
+			w.m.endCall(c, !open)
+			return
+		}
 		c.args = []byte("{}")
 		if c.ended = !open; c.ended {
 			w.finding(EmptyArguments, "the call has no arguments")

@@ -34,7 +34,7 @@ func run(args []string, person io.Reader, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	clients := flags.String("clients", "", "also install the OpenAI clients whose lock files lie in this `folder`")
 	vocabs := flags.Bool("vocabs", false, "also fetch the vocabularies that the tests compare with their references, and make the corpora (about 300 MB to fetch, 170 MB kept)")
-	references := flags.String("references", "", "also install the reference tokenizers whose lock file lies in this `folder`")
+	references := flags.String("references", "", "also install the reference tokenizers whose lock file lies in this `folder`, and fetch the test cases of ftfy")
 	llamaServer := flags.Bool("llama-server", false, "also install llama.cpp's own server (about 34 MB), which the conformance tests start")
 	gemma := flags.Bool("gemma", false, "also fetch Gemma 3 270M as a second model (about 240 MB), once its terms of use are accepted")
 	accept := flags.Bool("accept-gemma-terms", false, "accept the terms that -gemma shows; otherwise they are asked for where there is a terminal")
@@ -119,6 +119,10 @@ func fetch(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			return err
 		}
 		settings = append(settings, [2]string{"UNFRAY_TEST_REFERENCES", dir})
+		if dir, err = f.MojibakeCases(ctx); err != nil {
+			return err
+		}
+		settings = append(settings, [2]string{"UNFRAY_TEST_FTFY", dir})
 	}
 	if o.llamaServer {
 		dir, err := f.LlamaServer(ctx)
