@@ -30,7 +30,9 @@ func compose(first []Edit, text []byte, second []Edit) []Edit {
 	c := composer{first: first, second: second, text: text}
 	out := make([]Edit, 0, len(first)+len(second))
 	for c.i < len(first) || c.k < len(second) {
-		out = append(out, c.next())
+		if e := c.next(); e.Before != e.After { // else they have cancelled each other
+			out = append(out, e)
+		}
 	}
 	return out
 }

@@ -328,6 +328,9 @@ func (a *attempt) onlyInSentences(text []byte) bool {
 
 // notation reads YAML and XML-ish answers.
 func (a *attempt) notation() (Verdict, string) {
+	if a.o.Schema == nil {
+		return Nothing, "no schema asks for members"
+	}
 	if found, _ := extract.Candidates(a.text, a.o.answerOnly()); slices.ContainsFunc(found, func(c extract.Candidate) bool {
 		return c.Type != extract.Scalar && !c.Placeholder && (!c.Doubtful || bytes.IndexByte(bytes.TrimSpace(a.text), '\n') < 0)
 	}) {

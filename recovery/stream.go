@@ -36,8 +36,9 @@ type Stream struct {
 	json        *jsonrepair.Stream
 	calls       *toolcall.Stream
 	mend        *textrepair.Stream
-	loop        *loop.Detector
-	stopped     bool
+	// loop and pondering look for loops, in what is given and in reasoning.
+	loop, pondering *loop.Detector
+	stopped         bool
 }
 
 // Delta is what can be given on.
@@ -61,6 +62,11 @@ func NewStream(o Options) *Stream {
 	}
 	if o.uses(Loops) {
 		s.loop = loop.New(o.Loop)
+		o.Loop.Context = loop.Reasoning
+		s.pondering = loop.New(o.Loop)
+	}
+	if o.uses(Calls) && o.Form != Code && (len(o.Tools) > 0 || o.AnyTool) {
+		s.calls = toolcall.NewStream(toolcall.Options{Tools: o.Tools})
 	}
 	s.begin()
 	return s
@@ -76,9 +82,6 @@ func (s *Stream) begin() {
 			s.json = jsonrepair.NewStream(o)
 		}
 	case Text:
-		if s.o.uses(Calls) && (len(s.o.Tools) > 0 || s.o.AnyTool) {
-			s.calls = toolcall.NewStream(toolcall.Options{Tools: s.o.Tools})
-		}
 		if s.o.uses(Mend) {
 			s.mend = textrepair.NewStream(s.o.Text)
 		}
@@ -170,8 +173,36 @@ func (t *thought) add(p []byte, to *[]byte) {
 
 func (t *thought) end() { t.space, t.within = t.space[:0], false }
 
-// answer takes what is not reasoning.
+// answer takes what is not reasoning, and takes the calls out of it.
 func (s *Stream) answer(p []byte, d *Delta) {
+	if s.calls == nil {
+		s.rest(p, d)
+		return
+	}
+	text, calls, _ := s.calls.Write(p) // it is not closed
+	s.called(calls, d)
+	s.rest(text, d)
+}
+
+// called passes calls on. Who calls a tool gives no other answer yet.
+func (s *Stream) called(calls []toolcall.Delta, d *Delta) {
+	d.Calls = append(d.Calls, calls...)
+	if len(calls) > 0 && s.form != Text && len(s.given) == 0 && len(d.Text) == 0 {
+		s.form, s.json = Text, nil
+		s.begin()
+		s.release(d)
+	}
+}
+
+// release gives what was held while the form was not known.
+func (s *Stream) release(d *Delta) {
+	held := append(s.blank, s.held...)
+	s.blank, s.held = nil, nil
+	s.rest(held, d)
+}
+
+// rest takes what is neither reasoning nor a call.
+func (s *Stream) rest(p []byte, d *Delta) {
 	if s.form == Auto {
 		if len(bytes.TrimLeft(s.held, " \t\r\n")) == 0 {
 			// White space that may be long is not looked at again.
@@ -186,17 +217,12 @@ func (s *Stream) answer(p []byte, d *Delta) {
 		s.begin()
 		p, s.held = s.held, nil
 	}
-	switch {
-	case s.json != nil:
-		s.json.Write(p) // an error is in the result too
-		d.Text = append(d.Text, s.json.Committed()...)
-	case s.calls != nil:
-		text, calls, _ := s.calls.Write(p) // it is not closed
-		d.Calls = append(d.Calls, calls...)
-		s.prose(text, d)
-	default:
+	if s.json == nil {
 		s.prose(p, d)
+		return
 	}
+	s.json.Write(p) // an error is in the result too
+	d.Text = append(d.Text, s.json.Committed()...)
 }
 
 // startsAs tells the form by how an answer begins, Auto while that is open.
@@ -241,8 +267,10 @@ func (s *Stream) give(d *Delta) {
 	if s.loop == nil || s.stopped {
 		return
 	}
-	if l := s.loop.Write(d.Text); l != nil && (l.Cut >= 0 || l.Stop) {
-		s.stopped, d.Stop = true, true
+	for detector, text := range map[*loop.Detector][]byte{s.loop: d.Text, s.pondering: d.Reasoning} {
+		if l := detector.Write(text); l != nil && (l.Cut >= 0 || l.Stop) {
+			s.stopped, d.Stop = true, true
+		}
 	}
 }
 
@@ -251,17 +279,15 @@ func (s *Stream) drain(d *Delta) {
 	if s.thoughts != nil {
 		s.think(s.thoughts.Close(), d)
 	}
+	if s.calls != nil {
+		text, calls, _ := s.calls.Close()
+		s.called(calls, d)
+		s.rest(text, d)
+	}
 	if s.form == Auto {
 		s.form = Text
 		s.begin()
-		held := append(s.blank, s.held...)
-		s.held = nil
-		s.answer(held, d)
-	}
-	if s.calls != nil {
-		text, calls, _ := s.calls.Close()
-		d.Calls = append(d.Calls, calls...)
-		s.prose(text, d)
+		s.release(d)
 	}
 	if s.mend != nil {
 		d.Text = append(d.Text, s.mend.Close()...)

@@ -23,6 +23,7 @@ func (a *attempt) reasoning() (Verdict, string) {
 			}
 			a.think(a.text[s.BodyStart:s.BodyEnd])
 			if !s.Closed {
+				a.loopInReasoning(s)
 				a.res.Open = append(a.res.Open, jsonrepair.Open{Kind: "reasoning", Offset: s.Start})
 			}
 		case extract.Marker:
@@ -62,6 +63,22 @@ func (a *attempt) answersIn(s extract.Segment) bool {
 		}
 	}
 	return false
+}
+
+// loopInReasoning looks for what keeps reasoning from its end. It is not cut: reasoning
+// is kept apart as it is.
+func (a *attempt) loopInReasoning(s extract.Segment) {
+	if !a.o.uses(Loops) {
+		return
+	}
+	o := a.o.Loop
+	o.Context = loop.Reasoning
+	l := loop.Find(a.text[s.BodyStart:s.BodyEnd], o)
+	if l == nil || l.Broken || l.Cut < 0 {
+		return
+	}
+	l.Start, l.End, l.Cut = l.Start+s.BodyStart, l.End+s.BodyStart, -1
+	a.res.Loop = l
 }
 
 // think adds to the reasoning.
@@ -229,7 +246,10 @@ func (a *attempt) loops() (Verdict, string) {
 		text = a.input // the closers behind the loop are not the model's
 	}
 	l := loop.Find(text, a.o.Loop)
-	if l == nil {
+	switch {
+	case l == nil && a.res.Loop != nil:
+		return Nothing, "the reasoning repeats itself"
+	case l == nil:
 		return Nothing, "nothing repeats"
 	}
 	a.res.Loop = l
@@ -238,6 +258,9 @@ func (a *attempt) loops() (Verdict, string) {
 	case l.Cut < 0:
 		return Nothing, what + " are left alone: " + string(l.Kind)
 	case l.Broken:
+		left := *l
+		left.Cut = -1
+		a.res.Loop = &left
 		return Nothing, what + ", but the text goes on behind them"
 	}
 	cut := Edit{jsonrepair.Edit{Kind: RepeatedTail, Offset: l.Cut, Before: string(text[l.Cut:])}, Loops}

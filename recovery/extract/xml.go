@@ -78,7 +78,7 @@ func (n *notation) elements() {
 			from = line + 1
 		}
 	}
-	if k := bytes.LastIndexByte(n.body, '>'); k >= 0 {
+	if k := bytes.LastIndexByte(n.body, '>'); k >= from {
 		rest := n.body[k+1:]
 		if line := bytes.IndexByte(rest, '\n'); line >= 0 && len(bytes.TrimSpace(rest[:line])) == 0 && isProse(rest) && n.over(n.body[from:k+1]) {
 			to = k + 1 + line

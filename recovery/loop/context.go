@@ -280,6 +280,9 @@ func (t *census) class(unit, line []byte) class {
 	case isTag(unit):
 		return class{context: Prose, limit: tags}
 	case t.letters == 0 && t.digits == 0:
+		if t.newlines > 0 && t.others > 0 {
+			return class{context: Prose, limit: marks}
+		}
 		return class{context: Prose, limit: ruler}
 	case letters <= 0 && t.spaces+t.newlines+t.others == 0:
 		return class{context: Numbers, limit: digits}

@@ -25,6 +25,7 @@ var (
 	objects   = limit{2 << 10, 9}
 	templates = limit{4 << 10, 32} // few letters or no word of three: Name: ______, ha ha
 	ruler     = limit{4 << 10, 64} // no letters or digits at all
+	marks     = limit{2 << 10, 64} // the same in lines: "# " over and over
 	rows      = limit{8 << 10, 16}
 	digits    = limit{8 << 10, 64} // without anything between
 	encoded   = limit{16 << 10, 64}

@@ -18,5 +18,5 @@ const (
 	UnreadableCall   jsonrepair.Kind = "unreadable_call"     // finding: no function's name is in it; it was removed
 	FencedCall       jsonrepair.Kind = "fenced_call"         // finding: a call in a code fence, left alone
 	DoubtfulValue    jsonrepair.Kind = "doubtful_value"      // finding: it is not of the type that the schema has
-	UnnamedArgument  jsonrepair.Kind = "unnamed_argument"    // finding: dropped
+	UnnamedArgument  jsonrepair.Kind = "unnamed_argument"    // finding: dropped, or taken for all arguments
 )

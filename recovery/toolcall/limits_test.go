@@ -55,10 +55,13 @@ func TestJSONOptions(t *testing.T) {
 func TestRepairPlaces(t *testing.T) {
 	for _, c := range malformedCases {
 		for _, call := range Find([]byte(c.text), Options{Tools: tools}).Calls {
-			if call.Repair == nil || call.RepairAt < 0 {
+			if call.Repair == nil {
 				continue
 			}
 			for e := range call.Repair.Edits() {
+				if call.RepairAt < 0 {
+					break
+				}
 				if at := call.RepairAt + e.Offset; !strings.HasPrefix(c.text[at:], e.Before) {
 					t.Errorf("%s: at byte %d %q is not there", c.name, at, e.Before)
 				}

@@ -53,6 +53,8 @@ var malformedCases = []struct {
 	{"qwen cut value", "<tool_call>\n<function=g>\n<parameter=y>\nabc", `g {"y":"abc"}`, "", false, Truncated, jsonrepair.Valid},
 	{"qwen broken object", "<function=g>\n<parameter=o>\n{'a': 1}\n</parameter>\n</function>", `g {"o":{"a":1}}`, "", true, "", jsonrepair.Repaired},
 	{"pythonic positional", `[g("a")]`, `g {}`, "", true, Malformed, jsonrepair.Valid},
+	{"pythonic object", `[g({"y": "x", 'on': True})]`, `g {"y":"x","on":true}`, "", true, "", jsonrepair.Repaired},
+	{"pythonic object of another kind", `[g({"z": "x"})]`, `g {}`, "", true, Malformed, jsonrepair.Valid},
 	{"pythonic without parenthesis", `[g(y="x"]`, `g {"y":"x"}`, "", true, "", jsonrepair.Repaired},
 	{"second behind a missing brace", "<tool_call>{\"name\": \"g\", \"arguments\": {\"o\": {\"b\": 1}}\n{\"name\": \"f\", \"arguments\": {\"x\": 2}\n</tool_call>", `g {"o":{"b":1}} f {"x":2}`, "", true, "", jsonrepair.Truncated},
 	{"junk before the end", "<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\nnoimage\n</tool_call> Hm.", `get_time {}`, " Hm.", true, "", jsonrepair.Valid},

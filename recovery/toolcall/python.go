@@ -2,6 +2,7 @@ package toolcall
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 
 	"github.com/unfray/unfray/jsonrepair"
@@ -176,6 +177,11 @@ func (m *machine) pyValue(src []byte, whole bool) bool {
 	if v.blank(); !ok || v.p < len(src) {
 		return false
 	}
+	if py.key == "" && m.allArguments(j) {
+		m.find(UnnamedArgument, py.from, len(src), "an object without a name was taken for all arguments")
+		py.c.Repair = &jsonrepair.Result{Outcome: jsonrepair.Repaired}
+		return true
+	}
 	if py.key == "" {
 		m.find(UnnamedArgument, py.from, len(src), "an argument has no name and was dropped")
 		return false
@@ -191,6 +197,25 @@ func (m *machine) pyValue(src []byte, whole bool) bool {
 	py.c.args = appendString(py.c.args, []byte(key))
 	py.c.args = append(py.c.args, ": "...)
 	py.c.args = append(py.c.args, j...)
+	return true
+}
+
+// allArguments takes an object that is the only argument for all of them, where the schema
+// knows its keys.
+func (m *machine) allArguments(j []byte) bool {
+	py := m.py
+	var members map[string]json.RawMessage
+	s := m.tools[py.c.Name]
+	if py.n > 0 || s == nil || s.open || len(j) == 0 || j[0] != '{' || json.Unmarshal(j, &members) != nil || len(members) == 0 {
+		return false
+	}
+	for key := range members {
+		if _, ok := s.types[key]; !ok {
+			return false
+		}
+	}
+	py.n += len(members)
+	py.c.args = append(py.c.args, j[1:len(j)-1]...)
 	return true
 }
 

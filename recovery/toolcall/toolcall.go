@@ -111,7 +111,8 @@ type Call struct {
 	// Complete says that the call and its arguments have ended.
 	Complete bool
 	// Repair is the receipt for the arguments' JSON, or for the JSON around them;
-	// nil: it was strict. A stream's has neither text nor edits.
+	// nil: it was strict. A stream's has neither text nor edits, and neither has one for
+	// arguments in Python.
 	Repair *jsonrepair.Result
 	// RepairAt is where the document of Repair begins, in bytes of the text; -1 where
 	// it was the content of a string.
