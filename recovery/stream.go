@@ -38,6 +38,7 @@ type Stream struct {
 	mend        *textrepair.Stream
 	// loop and pondering look for loops, in what is given and in reasoning.
 	loop, pondering *loop.Detector
+	found           *loop.Loop // what stopped the stream, in bytes of what it was found in
 	stopped         bool
 }
 
@@ -270,6 +271,9 @@ func (s *Stream) give(d *Delta) {
 	for detector, text := range map[*loop.Detector][]byte{s.loop: d.Text, s.pondering: d.Reasoning} {
 		if l := detector.Write(text); l != nil && (l.Cut >= 0 || l.Stop) {
 			s.stopped, d.Stop = true, true
+			found := *l
+			found.Cut = -1
+			s.found = &found
 		}
 	}
 }
@@ -318,6 +322,9 @@ func (s *Stream) Close(ctx context.Context, finishReason string) (Delta, *Result
 		}
 	}
 	whole := Recover(ctx, s.input, o)
+	if whole.Loop == nil {
+		whole.Loop = s.found
+	}
 	if rest, ok := bytes.CutPrefix(whole.Text, s.given); ok && (whole.Text != nil || len(s.given) == 0) {
 		d.Text = rest
 		s.closeThoughts(&d)

@@ -57,6 +57,9 @@ var loops = []struct {
 	{"a line of code", intro + "```go\nfunc main() {\n", "\tfmt.Println(\"hello\", i)\n", 600, Exact, Code, 9300},
 	{"a block of code", intro + "```python\n", "def area(self, width, height):\n    \"\"\"Return the area of a rectangle.\"\"\"\n    if width < 0 or height < 0:\n        raise ValueError(\"negative\")\n    return width * height\n\nclass Shape:\n    def __init__(self, name):\n        self.name = name\n        self.parts = []\n\n", 20, Exact, Code, 2400},
 	{"JSON objects", `{"items": [`, `{"name": "widget", "price": 10, "tags": ["new", "sale"]}, `, 100, Exact, JSON, 2400},
+	{"marks in lines", intro, "# \n", 2000, Exact, Prose, 2300},
+	{"text in JSON", `{"title": "Minutes", "summary": "`, "The committee met again on Tuesday to discuss the budget. ", 40, Exact, Prose, 0},
+	{"a table that goes on", "| a | b |\n|---|---|\n", "| the same value | and the same note |\n", 600, Exact, Table, 9500},
 	{"numbers", intro, "0, 1, ", 12000, Exact, Numbers, 46000},
 }
 
