@@ -202,6 +202,7 @@ func suspect(content []byte) bool {
 	if i < 0 {
 		return false
 	}
+	spaces := false // \n, \r or \t has come, and there is no dollar sign
 	for ; i+1 < len(content); i++ {
 		if content[i] != '\\' {
 			continue
@@ -211,9 +212,10 @@ func suspect(content []byte) bool {
 		case 'b', 'f':
 			return true
 		case 'n', 'r', 't':
-			if content[1] == ':' || bytes.IndexByte(content, '$') >= 0 {
+			if !spaces && (content[1] == ':' || bytes.IndexByte(content, '$') >= 0) {
 				return true
 			}
+			spaces = true
 		case 'u':
 			if content[i+1]|0x20 == 'd' && content[i+2] >= '8' {
 				return true
