@@ -176,6 +176,9 @@ func (s *scanner) regex() bool {
 	if s.value || s.i < s.noRegex {
 		return false
 	}
+	if s.lang.jsx && (s.i > 0 && s.src[s.i-1] == '<' || s.unsure && s.peek(1) == '>') {
+		return false // of a tag
+	}
 	class := false
 	for i := s.i + 1; i < len(s.src); i++ {
 		switch c := s.src[i]; {

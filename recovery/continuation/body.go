@@ -16,6 +16,9 @@ const (
 // proven by many bytes is relied on.
 const probation = 32
 
+// nearSeam is how many bytes behind a seam a fault in JSON speaks against it.
+const nearSeam = 64
+
 // accept takes the seam for found: behind skip bytes of the head and overlap more.
 func (j *Joiner) accept(skip, overlap int, p Proof) {
 	s := j.s
@@ -93,10 +96,15 @@ func (j *Joiner) reads(c byte) bool {
 	case j.m == nil:
 		return true
 	case j.m.end == 0:
-		if !j.m.step(c) {
+		if j.m.step(c) {
+			return true
+		}
+		if j.joined.Proof == Structural || j.passed+len(j.pending) < nearSeam {
 			j.fail(Structure, j.at-1)
 			return false
 		}
+		// The model's own fault, which is for a repair.
+		j.m, j.joined.Malformed = nil, true
 		return true
 	case j.fenced:
 		j.over = true

@@ -23,7 +23,7 @@ const (
 	NoOverlap  Reason = "no_overlap"  // nothing shows where the answer begins
 	Restart    Reason = "restart"     // it begins at the text's beginning
 	Ambiguous  Reason = "ambiguous"   // it overlaps in several ways
-	Structure  Reason = "structure"   // joined, it would break the JSON
+	Structure  Reason = "structure"   // joined, it would break the JSON at the seam
 	Repetition Reason = "repetition"  // what it adds was there before
 	NothingNew Reason = "nothing_new" // it adds nothing
 )

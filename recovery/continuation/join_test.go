@@ -86,6 +86,7 @@ var joins = []struct {
 	{"an element that may be there", `[1, 2, 3,`, Instruct, `1, 2, 3, 4]`, "", "", NoOverlap},
 	{"a closer of the wrong kind", `{"a": [{"b": "c"}`, Prefill, `"b": "c"}}}`, "", "", Structure},
 	{"broken behind the seam", city, Prefill, ` "city": "San Francisco", }`, "", "", Structure},
+	{"broken far behind the seam", city, Prefill, ` "city": "San Francisco", "note": "` + strings.Repeat("x", 80) + `",}`, `ancisco", "note": "` + strings.Repeat("x", 80) + `",}`, Reproduced, ""},
 	{"a surplus closer", city, Prefill, ` "city": "San Francisco"}}`, "", "", Structure},
 	{"a prose opener", story, Instruct, "In summary, the mill was old.", "", "", NoOverlap},
 	{"a short overlap", story, Instruct, "be careful with that", "", "", NoOverlap},

@@ -20,6 +20,9 @@ type Joined struct {
 	// around what it adds. None of these are part of Text.
 	Overlap, Skipped, Dropped int
 	Proof                     Proof
+	// Malformed says that the text was JSON, and that the answer makes a fault in it,
+	// too far behind a proven seam for that to be the reason.
+	Malformed bool
 }
 
 // Join finds where an answer goes on with the text of a seam. Whatever comes to it

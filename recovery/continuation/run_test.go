@@ -57,6 +57,10 @@ func TestRun(t *testing.T) {
 			"it says stop, and is open", city, Options{Answer: DetectOptions{FinishReason: "stop"}}, []any{stop(` "city": "San Francisco"}`)},
 			`{"name": "Ann Miller", "city": "San Francisco"}`, true, "", []string{"prefill reproduced"},
 		},
+		{
+			"the model makes a fault", city, Options{Answer: cutByLength}, []any{stop(` "city": "San Francisco", "note": "a rather long text that has nothing to do with the seam",}`)},
+			`{"name": "Ann Miller", "city": "San Francisco", "note": "a rather long text that has nothing to do with the seam",}`, false, MalformedText, []string{"prefill reproduced"},
+		},
 		{"a whole text", "All is said.", Options{Answer: DetectOptions{FinishReason: "stop"}}, nil, "All is said.", true, "", nil},
 		{"whole JSON at the limit", `{"a": 1}`, Options{Answer: cutByLength}, nil, `{"a": 1}`, true, "", nil},
 		{"malformed", `{"action": listt_windows"}`, Options{Answer: cutByLength}, nil, `{"action": listt_windows"}`, false, MalformedText, nil},
