@@ -29,6 +29,9 @@ func (j *Joiner) accept(skip, overlap int, p Proof) {
 			j.m = s.shape.m.clone()
 		} else if s.shape.fence.at == none { // code does repeat itself
 			j.places = beginnings(s.text[max(0, len(s.text)-echoWindow):])
+			if n := len(bytes.TrimLeft(s.Require, " \t\r\n")); n > 0 {
+				j.places = append(j.places, n)
+			}
 			j.echoes = append([]int{}, j.places...)
 		}
 	}
@@ -138,8 +141,14 @@ func (j *Joiner) listen(c byte) {
 	j.breaks = 0
 	text, kept := j.s.text, j.echoes[:0]
 	for _, back := range j.echoes {
-		if i := len(text) - back + j.matched; i < len(text) && text[i] == c {
+		i := len(text) - back + j.matched
+		if i < len(text) && text[i] == c {
 			kept = append(kept, back)
+		}
+		// All from there to the end: the end was repeated twice.
+		if j.passed == 0 && i == len(text)-1 && text[i] == c && weight(text[len(text)-back:]) >= j.s.o.MinOverlap {
+			j.fail(Repetition, j.at-back)
+			return
 		}
 	}
 	if j.echoes = kept; len(kept) > 0 {

@@ -103,6 +103,7 @@ var joins = []struct {
 	{"the same text", story, Instruct, story, "", "", NothingNew},
 	{"exact, nothing", story, Exact, "", "", "", NothingNew},
 	{"closing lines again", "The plan: we meet at nine." + closing, Prefill, closing + closing, "", "", Repetition},
+	{"the end again and again", story, Instruct, "the water be\n\nthe water be\n\nthe", "", "", Repetition},
 	{"an earlier paragraph", paragraph + "\n\nThen the second one stops in the mid", Prefill, " the second one stops in the middle.\n\n" + paragraph, "", "", Repetition},
 }
 
