@@ -41,6 +41,7 @@ type apiError struct {
 	// upstream is the answer of a server that runs the model. Clients get it as
 	// it is.
 	upstream *backend.UpstreamError
+	report   json.RawMessage // what recovery tried, nil if it is not about that
 }
 
 func (e *apiError) Error() string {
@@ -74,6 +75,9 @@ func (e *apiError) body() any {
 	}
 	if e.code != "" {
 		body.Error.Code = &e.code
+	}
+	if e.report != nil {
+		body.Unfray = &wire.Unfray{Recovery: e.report}
 	}
 	return body
 }

@@ -37,6 +37,8 @@ type Config struct {
 	// Default is where requests go that the gateway does not serve itself; nil:
 	// nowhere.
 	Default *Upstream
+	// Recovery is that of answers to requests that only Default knows the model of.
+	Recovery Recovery
 
 	// Keys are those that clients need, for all but /healthz and /readyz; nil:
 	// none is asked for. With keys, credentials of clients stay here.
@@ -81,6 +83,9 @@ type Model struct {
 	Heal heal.Mode
 	// AllowedHeal is what a request may ask for; nil: every mode.
 	AllowedHeal []heal.Mode
+
+	// Recovery says what is done to answers.
+	Recovery Recovery
 
 	// Upstream is the server that runs the model, nil for one in this process.
 	// What is not healed goes there as it came, and so does everything if Model
@@ -186,6 +191,9 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	g := &Gateway{cfg: cfg.withDefaults(), idle: make(chan struct{})}
 	g.metrics = newMetrics(g.cfg.Metrics)
+	if err := cfg.Recovery.check(); err != nil {
+		return nil, fmt.Errorf("gateway: the default upstream: %w", err)
+	}
 	for i, m := range cfg.Models {
 		switch {
 		case m.Model == nil && (m.Upstream == nil || m.Name == ""):
@@ -203,7 +211,15 @@ func New(cfg Config) (*Gateway, error) {
 				return nil, fmt.Errorf("gateway: model %q: %w", m.Name, err)
 			}
 		}
+		if err := m.Recovery.check(); err != nil {
+			return nil, fmt.Errorf("gateway: model %q: %w", m.Name, err)
+		}
 		g.models = append(g.models, g.newModel(m))
+	}
+	for _, m := range g.models {
+		if to := m.Recovery.Fallback; to != "" && g.lookup(to) == nil {
+			return nil, fmt.Errorf("gateway: model %q falls back to %q, which is not served", m.Name, to)
+		}
 	}
 	g.routes = g.table()
 	g.plain, g.off, g.allNative = g.isPlain()

@@ -60,9 +60,6 @@ type part struct {
 
 // sampling reads what both dialects share into the request of choice 0.
 func (m *model) sampling(s *wire.Sampling) (*unfray.Request, error) {
-	if s.Unfray.Recover != nil && *s.Unfray.Recover != "off" {
-		return nil, badRequest("unfray.recover", "unfray.recover: this version does not recover outputs; leave it out or send \"off\"")
-	}
 	if len(s.Stop) > maxStops {
 		return nil, badRequest("stop", "stop: %d strings are more than the %d allowed", len(s.Stop), maxStops)
 	}
@@ -144,9 +141,6 @@ func (m *model) healMode(x *exchange, o *wire.Options, fallback heal.Mode) (mode
 	param, name := "unfray.heal", or(o.Heal, "")
 	if name == "" {
 		param, name = "X-Unfray-Heal", x.r.Header.Get("X-Unfray-Heal")
-	}
-	if rec := x.r.Header.Get("X-Unfray-Recover"); rec != "" && rec != "off" && o.Recover == nil {
-		return "", false, badRequest("X-Unfray-Recover", "X-Unfray-Recover: this version does not recover outputs; leave it out or send \"off\"")
 	}
 	if name == "" {
 		return fallback, false, nil
@@ -238,6 +232,7 @@ func (g *Gateway) run(x *exchange, j *job) error {
 		return err
 	}
 	defer gen.close()
+	x.healed = j.settings.Heal != heal.Off
 	if j.stream {
 		return g.stream(x, j, gen)
 	}

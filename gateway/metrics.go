@@ -12,6 +12,7 @@ import (
 	"github.com/unfray/unfray"
 	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/internal/upstream"
+	"github.com/unfray/unfray/recovery"
 )
 
 // metrics count what the gateway does. Labels have few values, none of which a
@@ -30,6 +31,15 @@ type metrics struct {
 	tokens   *prometheus.CounterVec // model, kind
 	errors   *prometheus.CounterVec // model, kind
 	disabled *prometheus.GaugeVec   // model, reason
+
+	outcomes   *prometheus.CounterVec // model, mode, outcome
+	strategies *prometheus.CounterVec // model, strategy, verdict
+	loopBytes  *prometheus.CounterVec // model
+	stopped    *prometheus.CounterVec // model
+	continued  *prometheus.CounterVec // model, result
+	continuing *prometheus.CounterVec // model
+	reserves   *prometheus.CounterVec // model, result
+	calls      *prometheus.CounterVec // model, status
 }
 
 // The results of a request for a model, in metrics.
@@ -63,6 +73,14 @@ func newMetrics(r *prometheus.Registry) *metrics {
 			Name: "unfray_healing_disabled", Help: "1 for models whose prompts are not healed, with the reason, such as tokenizer_mismatch.",
 		}, []string{"model", "reason"}),
 	}
+	m.outcomes = counter("unfray_recovery_total", "Answers looked at, by what became of them: valid, repaired, truncated, ambiguous or failed.", "model", "mode", "outcome")
+	m.strategies = counter("unfray_recovery_strategies_total", "Strategies that were tried on answers, by what they came to.", "model", "strategy", "verdict")
+	m.loopBytes = counter("unfray_recovery_loop_bytes_total", "Bytes of repetition cut off the ends of answers.", "model")
+	m.stopped = counter("unfray_recovery_loops_stopped_total", "Requests to servers that were ended because the answer repeated itself.", "model")
+	m.continued = counter("unfray_recovery_continuations_total", "Times that a model was asked to go on with an answer: joined, or why not.", "model", "result")
+	m.continuing = counter("unfray_recovery_continuation_tokens_total", "Tokens of continuations.", "model")
+	m.reserves = counter("unfray_recovery_reserves_total", "Answers for which tokens were kept back: used or unused.", "model", "result")
+	m.calls = counter("unfray_recovery_tool_calls_total", "Tool calls looked at: valid, repaired, truncated, ambiguous or malformed.", "model", "status")
 	r.MustRegister(m.duration, m.inFlight, m.disabled)
 	return m
 }
@@ -92,6 +110,40 @@ func (m *metrics) account(model string, r *unfray.Result) {
 // passedOn counts a request that went to a model's upstream as it came.
 func (m *metrics) passedOn(model string) {
 	m.healing.WithLabelValues(model, "off", resultPassedOn).Inc()
+}
+
+// recovered counts what became of an answer.
+func (m *metrics) recovered(model string, rec *recovering, p *choiceReport) {
+	res := p.result
+	m.outcomes.WithLabelValues(model, string(rec.Mode), res.Outcome.String()).Inc()
+	for _, s := range res.Trace {
+		m.strategies.WithLabelValues(model, s.Strategy, string(s.Verdict)).Inc()
+	}
+	for _, e := range res.Edits {
+		if e.Kind == recovery.RepeatedTail {
+			m.loopBytes.WithLabelValues(model).Add(float64(len(e.Before)))
+		}
+	}
+	if c := res.Continuation; c != nil {
+		for _, t := range c.Attempts {
+			result := "joined"
+			if t.Reason != "" {
+				result = string(t.Reason)
+			}
+			m.continued.WithLabelValues(model, result).Inc()
+		}
+	}
+	m.continuing.WithLabelValues(model).Add(float64(p.tokens))
+	if rec.reserves() {
+		result := "unused"
+		if res.Continuation != nil {
+			result = "used"
+		}
+		m.reserves.WithLabelValues(model, result).Inc()
+	}
+	for _, c := range p.calls {
+		m.calls.WithLabelValues(model, c.status).Inc()
+	}
 }
 
 // failed counts a server's failure; other errors are not its.

@@ -167,6 +167,9 @@ func (p *passage) requestHeader(up *Upstream) http.Header {
 	if up.Key != "" {
 		h["Authorization"] = []string{"Bearer " + up.Key}
 	}
+	if p.x.uncoded {
+		h["Accept-Encoding"] = []string{"identity"}
+	}
 	// net/http sends a User-Agent of its own if there is none, and the first of
 	// several. It does not know the field in lower case.
 	switch agents := h["User-Agent"]; {

@@ -28,6 +28,9 @@ type request struct {
 	model string // as the body names it
 	err   error  // why it could not be read
 	whole bool   // the upstream would not understand it: it must be healed
+	// pass is the body to pass on in place of body; nil: that one.
+	pass []byte
+	read func(q *request) // fills in what body says
 	// unread are the paths of fields that the gateway does not know.
 	unread []string
 	// job makes of the body what it asks for. fields are those that are the
@@ -44,35 +47,64 @@ func (g *Gateway) relay(x *exchange, read func(q *request)) error {
 	if g.passesUnread(x, body) {
 		return g.passUnread(x, body)
 	}
-	q := &request{body: body}
+	q := &request{body: body, read: read}
 	read(q)
 	return g.serve(x, q)
 }
 
-// serve answers a request, by way of the model's own server where it has one
-// and nothing is to be healed.
+// passed is the body of a request that is passed on.
+func (q *request) passed() []byte {
+	if q.pass != nil {
+		return q.pass
+	}
+	return q.body
+}
+
+// serve answers a request and recovers the answer where that is asked for.
 func (g *Gateway) serve(x *exchange, q *request) error {
-	if q.err != nil {
+	var decode *wire.DecodeError
+	switch {
+	case errors.As(q.err, &decode) && strings.HasPrefix(decode.Param, "unfray.recover"):
+		return q.err // no server knows better
+	case q.err != nil:
 		return g.serveUnread(x, q)
 	}
 	m, err := g.choose(q.model)
-	if err != nil && g.cfg.Default != nil {
-		if err := g.mayUse(x, q.model); err != nil {
-			return err
-		}
-		body, err := g.lowestOf(g.cfg.Default).limit(x, q.body)
+	switch {
+	case err == nil:
+		err = g.mayUse(x, m.Name)
+		defer m.limitTime(x)()
+	case g.cfg.Default != nil:
+		m, err = nil, g.mayUse(x, q.model)
+	}
+	if err != nil {
+		return err
+	}
+	do := func(q *request) error { return g.serveModel(x, m, q) }
+	if x.inner {
+		return do(q)
+	}
+	rec, err := g.recoveryFor(x, m, q.body)
+	switch {
+	case err != nil:
+		return err
+	case rec == nil:
+		return do(q)
+	}
+	return g.recovered(x, q, rec, do)
+}
+
+// serveModel answers a request, by way of the model's own server where it has one
+// and nothing is to be healed. m is nil for a model that only the default upstream
+// knows.
+func (g *Gateway) serveModel(x *exchange, m *model, q *request) error {
+	if m == nil {
+		body, err := g.lowestOf(g.cfg.Default).limit(x, q.passed())
 		if err != nil {
 			return err
 		}
 		return g.proxy(x, g.cfg.Default, body)
 	}
-	if err == nil {
-		err = g.mayUse(x, m.Name)
-	}
-	if err != nil {
-		return err
-	}
-	defer m.limitTime(x)()
 	if m.Upstream == nil {
 		j, err := q.job(m, nil)
 		if err != nil {
@@ -80,7 +112,7 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 		}
 		return g.run(x, j)
 	}
-	limited, err := m.limit(x, q.body)
+	limited, err := m.limit(x, q.passed())
 	if err != nil {
 		return err
 	}
@@ -109,7 +141,7 @@ func (g *Gateway) serve(x *exchange, q *request) error {
 // limitTime applies the model's own time limit. The caller calls what it
 // returns when the request is over.
 func (m *model) limitTime(x *exchange) context.CancelFunc {
-	if m.Timeout <= 0 {
+	if m == nil || m.Timeout <= 0 {
 		return func() {}
 	}
 	var cancel context.CancelFunc
@@ -233,6 +265,7 @@ func (g *Gateway) tryHealed(x *exchange, m *model, q *request) (note string, err
 	case j.settings.Heal == heal.Off && !q.whole:
 		return noNote, nil
 	case !j.heals() && !j.healAsked && !q.whole:
+		x.healed = true // there is nothing to heal
 		return noNote, nil
 	case needs != "" && !q.whole:
 		x.note(slog.String("not_healed", needs))

@@ -13,9 +13,9 @@ import (
 // for it, this one does not, and every name that it may give a model comes to the
 // same.
 func (g *Gateway) passesUnread(x *exchange, body []byte) bool {
-	asked := x.r.Header.Get("X-Unfray-Heal")
+	asked, mends := x.r.Header.Get("X-Unfray-Heal"), x.r.Header.Get("X-Unfray-Recover")
 	path := x.r.URL.Path
-	if !g.plain || !g.allNative && path != completionsPath && path != chatPath || asked != "" && asked != string(heal.Off) || asked == "" && !g.off {
+	if !g.plain || !g.allNative && path != completionsPath && path != chatPath || asked != "" && asked != string(heal.Off) || asked == "" && !g.off || mends != "" && mends != string(RecoverOff) {
 		return false
 	}
 	// A report may be asked for, or another mode.
@@ -44,6 +44,6 @@ func (g *Gateway) isPlain() (plain, off, native bool) {
 		return false, false, false
 	}
 	m := g.models[0]
-	plain = m.MaxTokens == 0 && m.Timeout <= 0 && m.NoHeal == nil && (m.AllowedHeal == nil || slices.Contains(m.AllowedHeal, heal.Off))
+	plain = (m.Recovery.Mode == "" || m.Recovery.Mode == RecoverOff) && m.MaxTokens == 0 && m.Timeout <= 0 && m.NoHeal == nil && (m.AllowedHeal == nil || slices.Contains(m.AllowedHeal, heal.Off))
 	return plain, m.Heal == heal.Off, m.Native
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"strings"
 	"time"
 
@@ -20,9 +19,8 @@ const (
 )
 
 // repair returns the handler of POST /unfray/v1/repair. As many repairs are made at
-// once as there are cores; the others wait until their time limit.
-func (g *Gateway) repair() handler {
-	places := make(chan struct{}, runtime.GOMAXPROCS(0))
+// once as there are places; the others wait until their time limit.
+func (g *Gateway) repair(places chan struct{}) handler {
 	return func(x *exchange) error {
 		body, err := g.readBody(x)
 		if err != nil {

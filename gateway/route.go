@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -28,20 +29,22 @@ type route struct {
 
 // table lists the paths. A trailing slash takes everything below it.
 func (g *Gateway) table() map[string]route {
+	places := make(chan struct{}, runtime.GOMAXPROCS(0))
 	return map[string]route{
-		completionsPath:     {post: g.completions, promptParam: "prompt"},
-		chatPath:            {post: g.chatCompletions, promptParam: "messages"},
-		"/completion":       {post: g.native, promptParam: "prompt"},
-		"/completions":      {post: g.native, promptParam: "prompt"},
-		"/infill":           {post: g.infill, promptParam: "input_prefix"},
-		"/tokenize":         {post: g.tokenize, promptParam: "content"},
-		"/detokenize":       {post: g.detokenize, promptParam: "tokens"},
-		"/unfray/v1/repair": {post: g.repair(), promptParam: "text", own: true},
-		"/v1/models":        {get: g.listModels},
-		modelsPath:          {get: g.getModel},
-		"/healthz":          {get: g.healthz, own: true},
-		"/readyz":           {get: g.readyz, own: true},
-		"/metrics":          {get: g.serveMetrics, own: true},
+		completionsPath:      {post: g.completions, promptParam: "prompt"},
+		chatPath:             {post: g.chatCompletions, promptParam: "messages"},
+		"/completion":        {post: g.native, promptParam: "prompt"},
+		"/completions":       {post: g.native, promptParam: "prompt"},
+		"/infill":            {post: g.infill, promptParam: "input_prefix"},
+		"/tokenize":          {post: g.tokenize, promptParam: "content"},
+		"/detokenize":        {post: g.detokenize, promptParam: "tokens"},
+		"/unfray/v1/repair":  {post: g.repair(places), promptParam: "text", own: true},
+		"/unfray/v1/recover": {post: g.recoverText(places), promptParam: "text", own: true},
+		"/v1/models":         {get: g.listModels},
+		modelsPath:           {get: g.getModel},
+		"/healthz":           {get: g.healthz, own: true},
+		"/readyz":            {get: g.readyz, own: true},
+		"/metrics":           {get: g.serveMetrics, own: true},
 	}
 }
 
@@ -90,6 +93,10 @@ type exchange struct {
 	promptParam string // what errors about the prompt name
 	status      int    // 0 until the answer has begun
 	log         []slog.Attr
+
+	uncoded bool // the answer must come without a content coding
+	inner   bool // it is one of the gateway's own, to go on with another
+	healed  bool // the prompt was healed, or needed no healing
 }
 
 // Header implements [http.ResponseWriter].
@@ -290,10 +297,12 @@ func isPlainPath(p string) bool {
 }
 
 // limitWrite gives the client WriteTimeout to take what is written next.
-func (g *Gateway) limitWrite(x *exchange) {
+func (g *Gateway) limitWrite(x *exchange) { g.limitWriteTo(x.w) }
+
+func (g *Gateway) limitWriteTo(w http.ResponseWriter) {
 	// Not every ResponseWriter has deadlines; those without have no client
 	// that could be slow.
-	http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(g.cfg.WriteTimeout))
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(g.cfg.WriteTimeout))
 }
 
 // answer writes a whole answer.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,6 +29,7 @@ type serveFlags struct {
 	config     string
 	listen     string
 	heal       string
+	recover    string
 	maxBody    int64
 	timeout    time.Duration
 	drain      time.Duration
@@ -58,6 +61,7 @@ running ones finish. A second signal ends it at once.`,
 	f.StringVar(&s.config, "config", "", "configuration file (docs/configuration.md), in place of all flags but --listen")
 	f.StringVar(&s.listen, "listen", defaultListen, "address to listen on; port 0 takes a free one")
 	addHealFlag(cmd, &s.heal, "healing of requests that do not ask for one")
+	f.StringVar(&s.recover, "recover", string(gateway.RecoverOff), "recovery of answers to requests that do not ask for one: "+strings.Join(recoverModes(), ", "))
 	f.Int64Var(&s.maxBody, "max-body", 0, "largest request body in bytes (default 8 MiB)")
 	f.DurationVar(&s.timeout, "timeout", 0, "longest time one request may take (default 10m; below 0: no limit)")
 	f.DurationVar(&s.drain, "drain", 0, "time that running requests have to finish when the server stops (default 30s; below 0: none)")
@@ -72,15 +76,27 @@ running ones finish. A second signal ends it at once.`,
 		if err != nil {
 			return usageError(err.Error())
 		}
+		if !slices.Contains(recoverModes(), s.recover) {
+			return usageError(fmt.Sprintf("--recover: no mode %q; choose one of %s", s.recover, strings.Join(recoverModes(), ", ")))
+		}
 		if s.maxBody < 0 {
 			return usageError("--max-body must not be negative")
 		}
-		return s.run(cmd, mode)
+		return s.run(cmd, gateway.Model{Heal: mode, Recovery: gateway.Recovery{Mode: gateway.RecoverMode(s.recover)}})
 	})
 	return cmd
 }
 
-func (s *serveFlags) run(cmd *cobra.Command, mode heal.Mode) (err error) {
+// recoverModes are the names of the gateway's modes of recovery.
+func recoverModes() []string {
+	var names []string
+	for _, m := range gateway.RecoverModes() {
+		names = append(names, string(m))
+	}
+	return names
+}
+
+func (s *serveFlags) run(cmd *cobra.Command, m gateway.Model) (err error) {
 	ctx := cmd.Context()
 	// The port first: loading a model only to find it taken wastes time.
 	ln, err := listen(ctx, s.listen)
@@ -96,10 +112,10 @@ func (s *serveFlags) run(cmd *cobra.Command, mode heal.Mode) (err error) {
 			return err
 		}
 		spec.wait, spec.tell = waitToServe, teller(cmd)
-		if err := setup.addUpstream(ctx, spec, gateway.Model{Heal: mode}, true); err != nil {
+		if err := setup.addUpstream(ctx, spec, m, true); err != nil {
 			return err
 		}
-	} else if err := setup.addEngine(ctx, &s.model, gateway.Model{Heal: mode}); err != nil {
+	} else if err := setup.addEngine(ctx, &s.model, m); err != nil {
 		return err
 	}
 	setup.cfg.MaxBodyBytes = s.maxBody

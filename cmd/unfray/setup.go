@@ -89,6 +89,7 @@ func (s *setup) addUpstream(ctx context.Context, spec *upstreamSpec, m gateway.M
 	up := spec.passed(pool)
 	if isDefault {
 		s.cfg.Default = up
+		s.cfg.Recovery = spec.recovery(m.Recovery)
 	}
 	return s.addServed(ctx, spec, pool, up, m)
 }
@@ -115,6 +116,7 @@ func (s *setup) addServed(ctx context.Context, spec *upstreamSpec, pool *upstrea
 	served.Upstream, served.UpstreamName = up, o.served.Name
 	served.AnyName = up == s.cfg.Default && served.Native && o.inspection != nil && len(o.inspection.Models) == 1
 	served.Heal, served.AllowedHeal, served.MaxTokens, served.Aliases, served.Timeout = m.Heal, m.AllowedHeal, m.MaxTokens, m.Aliases, m.Timeout
+	served.Recovery = spec.recovery(m.Recovery)
 	if m.Name != "" {
 		served.Name = m.Name
 	}
@@ -190,10 +192,11 @@ func (s *setup) addConfig(ctx context.Context, cfg *config.Config) error {
 	}
 	if cfg.Default != nil {
 		s.cfg.Default = open[cfg.Default].up
+		s.cfg.Recovery = specOf(cfg.Default).recovery(recoveryOf(&cfg.Recovery))
 	}
 	for i := range cfg.Models {
 		c := &cfg.Models[i]
-		m := gateway.Model{Name: c.Name, Aliases: c.Aliases, Heal: c.Heal, AllowedHeal: c.AllowHeal, MaxTokens: c.MaxTokens}
+		m := gateway.Model{Name: c.Name, Aliases: c.Aliases, Heal: c.Heal, AllowedHeal: c.AllowHeal, MaxTokens: c.MaxTokens, Recovery: recoveryOf(&c.Recovery)}
 		var err error
 		if c.Upstream == nil {
 			flags := &modelFlags{path: c.File, device: c.Device, threads: c.Threads, context: c.Context, parallel: c.Parallel, queue: c.Queue}
@@ -213,6 +216,22 @@ func (s *setup) addConfig(ctx context.Context, cfg *config.Config) error {
 		}
 	}
 	return nil
+}
+
+// recoveryOf is what a configuration file says of recovery.
+func recoveryOf(c *config.Recovery) gateway.Recovery {
+	r := gateway.Recovery{
+		Mode: gateway.RecoverMode(c.Mode), Strategies: c.Strategies,
+		Attempts: c.Attempts, MaxTokens: c.MaxTokens, ReservePercent: c.ReservePercent, Time: c.Time, MaxBytes: int(c.Bytes),
+		ToolCalls: gateway.ToolCallPolicy(c.ToolCalls), OnFailure: gateway.FailurePolicy(c.OnFailure), Fallback: c.Fallback,
+	}
+	for _, m := range c.Allow {
+		r.Allowed = append(r.Allowed, gateway.RecoverMode(m))
+	}
+	if c.Continue != config.ContinueAuto {
+		r.Continue = gateway.ContinueWay(c.Continue)
+	}
+	return r
 }
 
 func specOf(u *config.Upstream) *upstreamSpec {

@@ -130,6 +130,22 @@ func (s *upstreamSpec) passed(pool *upstream.Pool) *gateway.Upstream {
 	return &gateway.Upstream{Transport: pool, Key: s.key}
 }
 
+// recovery is r with the way in which servers of this kind go on with a message.
+func (s *upstreamSpec) recovery(r gateway.Recovery) gateway.Recovery {
+	if r.Continue != gateway.ContinueAuto {
+		return r
+	}
+	switch s.kind {
+	case remote.KindLlamaCpp:
+		r.Continue = gateway.ContinueLast
+	case remote.KindVLLM, "sglang":
+		r.Continue = gateway.ContinueFields
+	default:
+		r.Continue = gateway.ContinueInstruct
+	}
+	return r
+}
+
 // open asks the server what it is and whether it cuts text into the same tokens
 // as the tokenizer here. A server that does not is served without healing.
 func (s *upstreamSpec) open(ctx context.Context, pool *upstream.Pool) (*openedUpstream, error) {

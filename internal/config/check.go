@@ -18,6 +18,7 @@ func (d *decoder) check(c *Config) {
 		d.fail(place{1, 1}, "models", "models is missing; give the models to serve, or a default_upstream")
 	}
 	d.checkKeys(c, models)
+	d.checkRecovery(c, models)
 }
 
 func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

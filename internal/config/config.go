@@ -27,9 +27,12 @@ type Config struct {
 	Default         *Upstream
 	defaultUpstream string // its name
 
-	Limits  Limits
-	Log     Log
-	Metrics Toggle
+	// Recovery is that of answers of Default. The models' own holds what it says
+	// where they do not.
+	Recovery Recovery
+	Limits   Limits
+	Log      Log
+	Metrics  Toggle
 
 	// Warnings are what is legal and probably not meant, in the file's order.
 	Warnings []*Error
@@ -139,6 +142,7 @@ type Model struct {
 	Heal      heal.Mode   // where a request does not say; "": heal.Auto
 	AllowHeal []heal.Mode // what a request may ask for; nil: every mode
 	MaxTokens int         // the most that one continuation may have; 0: no limit
+	Recovery  Recovery
 }
 
 // Limits bound what clients can ask for. 0: default.
@@ -236,6 +240,9 @@ func (c *Config) String() string {
 		}
 		if m.Heal != "" {
 			fmt.Fprintf(&b, ", heal %s", m.Heal)
+		}
+		if m.Recovery.Mode != "" {
+			fmt.Fprintf(&b, ", recover %s", m.Recovery.Mode)
 		}
 		b.WriteByte('\n')
 	}

@@ -123,7 +123,7 @@ const (
 func TestErrors(t *testing.T) {
 	testCases(t, []errorCase{
 		{"unknown key", "‸listner: 1\n", one(`there is no key "listner"; did you mean listeners?`)},
-		{"unknown key without a near one", "‸zzz: 1\n", one("there is no such key; the keys here are listeners, keys, upstreams, models, default_upstream, limits, log, metrics")},
+		{"unknown key without a near one", "‸zzz: 1\n", one("there is no such key; the keys here are listeners, keys, upstreams, models, default_upstream, recovery, limits, log, metrics")},
 		{"unknown keys below", "log: {‸levle: info, ‸promts: true}\n", []string{`log: there is no key "levle"; did you mean level?`, `log: there is no key "promts"; did you mean prompts?`}},
 		{"hyphen for underscore", "limits: {body: 1MiB}\n‸default-upstream: up\n", one(`there is no key "default-upstream"; did you mean default_upstream?`)},
 		{"twice", "log: {level: info}\n‸log: {}\n", one("the key stands twice; the first is on line 5")},
@@ -249,9 +249,9 @@ func TestErrorsInModelsAndKeys(t *testing.T) {
 	testCases(t, []errorCase{
 		{"no models", "‸x-a: 1\n", one("models: models is missing; give the models to serve, or a default_upstream")},
 		{"nothing", "‸# nothing\n", one("the file is empty; it needs models at least")},
-		{"text", "‸models\n", one("give a mapping with the keys listeners, keys, upstreams, models, default_upstream, limits, log, metrics, not text")},
+		{"text", "‸models\n", one("give a mapping with the keys listeners, keys, upstreams, models, default_upstream, recovery, limits, log, metrics, not text")},
 		{"empty", "models: ‸[]\n", one("models: the list is empty; leave the key out, or give it a value")},
-		{"no mapping", "models: [‸m]\n", one("models[0]: give a mapping with the keys name, aliases, file, context, parallel, threads, queue, device, upstream, upstream_model, tokenizer, heal, allow_heal, max_tokens, not text")},
+		{"no mapping", "models: [‸m]\n", one("models[0]: give a mapping with the keys name, aliases, file, context, parallel, threads, queue, device, upstream, upstream_model, tokenizer, heal, allow_heal, max_tokens, recovery, not text")},
 		{"neither file nor upstream", "models:\n- ‸name: a\n", one("models[0]: the model has neither file nor upstream; give one of them")},
 		{"no name", "models:\n- ‸file: a\n", one("models[0].name: name is missing; it has to be there")},
 		{"both", "models:\n- {name: a, file: a, upstream: ‸up}\n" + upstreams, one("models[0].upstream: file is there already; a model has one of them")},
@@ -387,7 +387,10 @@ func TestParse(t *testing.T) {
 		Models: []Model{
 			{Name: "coder", Aliases: []string{"code", "gpt-3.5-turbo-instruct"}, Upstream: gpu, upstream: "gpu", UpstreamModel: "Qwen/Qwen2.5-Coder-7B",
 				Tokenizer: filepath.FromSlash("etc/tokenizers/qwen2.5-coder"), Heal: heal.Exact,
-				AllowHeal: []heal.Mode{heal.Auto, heal.Exact, heal.Stable, heal.Off}, MaxTokens: 4096},
+				AllowHeal: []heal.Mode{heal.Auto, heal.Exact, heal.Stable, heal.Off}, MaxTokens: 4096,
+				Recovery: Recovery{Mode: RecoverRepair, Allow: RecoverModes(), Attempts: 2, MaxTokens: 512, ReservePercent: 30, Time: 2 * time.Second, Bytes: 4 << 20,
+					Strategies: []string{"strict", "reasoning", "calls", "locate", "repair", "schema", "text", "loop", "continue"},
+					ToolCalls:  DropCalls, OnFailure: Partial, Fallback: "big", Continue: ContinueFields}},
 			{Name: "small", Upstream: cpu, upstream: "cpu"},
 			{Name: "big", Upstream: hosted, upstream: "hosted"},
 			{Name: "tiny", File: filepath.FromSlash("etc/models/tiny.gguf"), Context: 4096, Parallel: 4, Threads: 8, Queue: 16, Device: "cpu", Heal: heal.Stable},

@@ -30,6 +30,8 @@ var schema = object(
 		"Models to serve. Needed, unless there is a default_upstream."),
 	key("default_upstream", str("name", nil, checkName), func(c *Config) *string { return &c.defaultUpstream },
 		"Upstream for requests that no model serves. Default: they are refused."),
+	key("recovery", recovering, func(c *Config) *Recovery { return &c.Recovery },
+		"What is done to answers, for all models that do not say it themselves, and for default_upstream."),
 	key("limits", limits, func(c *Config) *Limits { return &c.Limits },
 		"What one request may take."),
 	key("log", logging, func(c *Config) *Log { return &c.Log },
@@ -132,6 +134,8 @@ var model = object(
 		"Healing that requests may ask for. Default: any."),
 	key("max_tokens", integer("tokens", 1, maxContext, false), func(m *Model) *int { return &m.MaxTokens },
 		"Most tokens of one continuation. Default: no limit."),
+	key("recovery", recovering, func(m *Model) *Recovery { return &m.Recovery },
+		"What is done to the model's answers. A key that is left out is that of the file's recovery."),
 ).also(oneOfKeys("file", "upstream"))
 
 var limits = object(

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,14 @@ func checkPromises(t *testing.T, c *Config) {
 		for _, mode := range append([]heal.Mode{m.Heal}, m.AllowHeal...) {
 			if _, err := heal.ParseMode(string(mode)); err != nil {
 				t.Error(err)
+			}
+		}
+		if to := m.Recovery.Fallback; to != "" && (to == m.Name || c.Model(to) == nil || c.Model(to).Name != to) {
+			t.Errorf("model %s falls back to %q", m.Name, to)
+		}
+		for _, mode := range append([]RecoverMode{m.Recovery.Mode}, m.Recovery.Allow...) {
+			if mode != "" && !slices.Contains(RecoverModes(), mode) {
+				t.Errorf("model %s has the mode %q", m.Name, mode)
 			}
 		}
 	}

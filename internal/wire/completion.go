@@ -36,7 +36,7 @@ type Sampling struct {
 // Options are unfray's own settings of a request.
 type Options struct {
 	Heal    *string
-	Recover *string
+	Recover *RecoverOptions
 	// GrammarBytes is how many bytes at the prompt's end belong to the text
 	// that the constraint is about.
 	GrammarBytes *int
@@ -66,7 +66,7 @@ func (s *Sampling) reader(ignored *[]string) reader {
 		"unfray": func(f *field) error {
 			return reader{
 				"heal":    given(&s.Unfray.Heal, (*field).string),
-				"recover": given(&s.Unfray.Recover, (*field).string),
+				"recover": given(&s.Unfray.Recover, recovery),
 
 				"grammar_bytes": given(&s.Unfray.GrammarBytes, small),
 			}.read(f, ignored)

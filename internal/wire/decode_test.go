@@ -36,7 +36,7 @@ func TestDecodeCompletion(t *testing.T) {
 					MaxTokens: ptr(5), Temperature: ptr(0.0), TopP: ptr(0.5), N: ptr(2), Seed: ptr(int64(-1 << 63)), Stop: []string{"x"},
 					PresencePenalty: ptr(-1.0), FrequencyPenalty: ptr(2.0), RepetitionPenalty: ptr(1.1), TopK: ptr(40), MinP: ptr(0.05),
 					LogitBias: map[int32]float64{1: -100, 20: 1.5}, Stream: true, IncludeUsage: true, User: "u",
-					Unfray: Options{Heal: ptr("off"), Recover: ptr("off")},
+					Unfray: Options{Heal: ptr("off"), Recover: &RecoverOptions{Mode: "off"}},
 				},
 				Logprobs: ptr(0), Echo: true, BestOf: ptr(2), Suffix: ptr(""),
 			},

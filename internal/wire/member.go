@@ -70,3 +70,20 @@ func SetMember(b []byte, name string, value json.RawMessage) []byte {
 	}
 	return slices.Concat(b[:at], quoted, []byte(":"), value, []byte(comma), b[at:])
 }
+
+// RemoveMember returns b without the member name of its outermost object. All
+// other bytes but a comma are as they were. It returns b itself if that is no
+// JSON object with such a member, or holds one twice.
+func RemoveMember(b []byte, name string) []byte {
+	if Check(b) != nil {
+		return b
+	}
+	a := &Answer{data: slices.Clip(b)}
+	start := space(a.data)
+	o, err := a.open(&field{raw: start[:valueLen(start)]})
+	if err != nil {
+		return b
+	}
+	a.remove(o, name)
+	return a.Bytes()
+}

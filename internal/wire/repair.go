@@ -40,7 +40,7 @@ func DecodeRepair(b []byte) (*RepairRequest, error) {
 	if err != nil {
 		return req, withBytes(err)
 	}
-	text, exact := false, false
+	var text textField
 	r := reader{
 		"id":            into(&req.ID, rawValue),
 		"strict":        into(&req.Strict, (*field).bool),
@@ -48,29 +48,10 @@ func DecodeRepair(b []byte) (*RepairRequest, error) {
 		"paths":         into(&req.Paths, (*field).bool),
 		"ended":         into(&req.Ended, (*field).bool),
 		"finish_reason": into(&req.FinishReason, (*field).string),
-		"text": func(f *field) error {
-			s, err := f.string()
-			req.Text, text = []byte(s), true
-			return err
-		},
-		"bytes": func(f *field) error {
-			if _, err := f.string(); err != nil {
-				return err
-			}
-			exact = true
-			if json.Unmarshal(f.raw, &req.Text) != nil {
-				return f.fail("must be base64")
-			}
-			return nil
-		},
 	}
-	err = r.read(f, &req.Ignored)
-	switch {
-	case err != nil:
-	case text && exact:
-		err = &DecodeError{Param: "bytes", Offset: -1, Text: `is given beside "text": give one of them`}
-	case !text && !exact:
-		err = &DecodeError{Param: "text", Offset: -1, Text: `is missing: give the text to repair, or "bytes" in base64`}
+	text.addTo(r, &req.Text)
+	if err = r.read(f, &req.Ignored); err == nil {
+		err = text.check("repair")
 	}
 	return req, err
 }

@@ -122,7 +122,8 @@ type PromptTokensDetails struct {
 
 // Unfray reports what was done to prompt and answer.
 type Unfray struct {
-	Healing any `json:"healing,omitempty"`
+	Healing  any `json:"healing,omitempty"`
+	Recovery any `json:"recovery,omitempty"`
 }
 
 // ModelList is the answer of /v1/models.
@@ -151,7 +152,8 @@ type Error struct {
 
 // ErrorBody is the body of an answer that failed.
 type ErrorBody struct {
-	Error Error `json:"error"`
+	Error  Error   `json:"error"`
+	Unfray *Unfray `json:"unfray,omitempty"`
 }
 
 // Marshal encodes v without the escapes that only HTML needs.

@@ -112,7 +112,7 @@ func TestMarshal(t *testing.T) {
 		{[]Logprob{-0.5, 0, 1e-9, -1e9}, `[-0.5,0,0,-9999]`},
 		{UsageField{}, `null`},
 		{CompletionChoice{Text: "x", Bytes: []byte{0xff}}, `{"text":"x","index":0,"logprobs":null,"finish_reason":null,"bytes":"/w=="}`},
-		{ErrorBody{Error{Message: "m", Type: "t"}}, `{"error":{"message":"m","type":"t","param":null,"code":null}}`},
+		{ErrorBody{Error: Error{Message: "m", Type: "t"}}, `{"error":{"message":"m","type":"t","param":null,"code":null}}`},
 	} {
 		if got, err := Marshal(c.v); err != nil || string(got) != c.want {
 			t.Errorf("%s, %v; want %s", got, err, c.want)
