@@ -276,9 +276,9 @@ func apply(out, data []byte, edits iter.Seq[Edit]) []byte {
 }
 
 // mayBeSuspicious is false for most texts. A line's end or tab is suspicious only
-// behind a dollar sign or in a path.
+// behind a dollar sign, or in a path, which begins with a drive.
 func mayBeSuspicious(data []byte) bool {
-	strange := -1 // 1: there are dollar signs or what may be a drive; 0: there are none; -1: not looked for
+	looked := false
 	for i := 0; ; i += 2 {
 		n := bytes.IndexByte(data[i:], '\\')
 		if n < 0 {
@@ -286,20 +286,14 @@ func mayBeSuspicious(data []byte) bool {
 		}
 		i += n
 		switch data[i+1] {
-		case '"', '\\', '/':
-		case 'n', 'r', 't':
-			if strange < 0 {
-				strange = 0
-				if bytes.IndexByte(data, '$') >= 0 || bytes.Contains(data, []byte(`:\`)) {
-					strange = 1
-				}
-			}
-			if strange == 1 {
-				return true
-			}
+		case '"', '\\', '/', 'n', 'r', 't':
 		default:
 			return true
 		}
+		if data[i-1] == ':' || !looked && bytes.IndexByte(data, '$') >= 0 {
+			return true
+		}
+		looked = true
 	}
 }
 

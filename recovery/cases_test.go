@@ -17,7 +17,10 @@ import (
 
 // openCases come out otherwise than cases.jsonl says, and why that is so. A case
 // that comes out as the file says must not be listed.
-var openCases = map[string]string{}
+var openCases = map[string]string{
+	"trap/inch_by_schema": "no reading of package jsonrepair ends the first item at its second inner mark",
+	"do/entities/go_code": "entities in code are left alone, also where only without them it parses",
+}
 
 // recoveryCase is a line of testdata/cases.jsonl; the README there describes them.
 type recoveryCase struct {

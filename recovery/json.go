@@ -33,8 +33,8 @@ func (a *attempt) strict() (Verdict, string) {
 	if bad != nil {
 		return Nothing, fmt.Sprintf("no strict JSON: byte %d: %s", bad.Offset, bad.Cause)
 	}
-	if a.form == Auto && len(a.o.Tools) > 0 && a.o.uses(Calls) {
-		return Nothing, "it may be a call"
+	if a.form == Auto && len(a.o.Tools) > 0 && a.o.uses(Calls) && len(a.findCalls().Calls) > 0 {
+		return Nothing, "it is a call"
 	}
 	a.form = JSON
 	if a.o.JSON.LaTeX || a.o.JSON.Paths {
@@ -437,7 +437,7 @@ func (a *attempt) mend() (Verdict, string) {
 
 // settle takes the best reading where none was acceptable.
 func (a *attempt) settle() {
-	if a.accepted || len(a.readings) == 0 {
+	if a.accepted || a.tie || len(a.readings) == 0 {
 		return
 	}
 	best := 0

@@ -18,7 +18,7 @@ func (r *Result) Report() *Report {
 	} else {
 		p.Bytes = r.Text
 	}
-	if r.Form == JSON {
+	if r.Form == JSON && r.Outcome != Failed {
 		p.Value = jsonrepair.Embed(r.Text)
 	}
 	return p

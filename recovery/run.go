@@ -12,6 +12,29 @@ import (
 // Recover recovers an answer. The result is never nil. ctx ends the work, and with
 // it what Options.Ask and Options.Fallback do.
 func Recover(ctx context.Context, text []byte, o Options) *Result {
+	if r := o.asItIs(text); r != nil {
+		return r
+	}
+	return o.recoverAnswer(ctx, text)
+}
+
+// asItIs returns the result for JSON that is good as it stands, at little more than
+// the cost of seeing that; nil where there may be something to do.
+func (o *Options) asItIs(text []byte) *Result {
+	b := o.Budget.withDefaults()
+	switch {
+	case o.Form != JSON && o.Form != Auto, o.Form == Auto && len(o.Tools) > 0, o.Schema != nil,
+		o.Strings, o.JSON.LaTeX, o.JSON.Paths, !o.uses(Strict), b.Bytes > 0 && len(text) > b.Bytes,
+		jsonrepair.Check(text, b.Depth) != nil:
+		return nil
+	}
+	return &Result{
+		Outcome: Valid, Form: JSON, Text: text, Findings: jsonrepair.Suspicions(text),
+		Trace: []Step{{Strategy: Strict, Verdict: Accepted, Why: "as it is"}},
+	}
+}
+
+func (o Options) recoverAnswer(ctx context.Context, text []byte) *Result {
 	o.Budget = o.Budget.withDefaults()
 	a := newAttempt(ctx, text, &o)
 	if o.Budget.Bytes > 0 && len(text) > o.Budget.Bytes {

@@ -232,15 +232,14 @@ func startsAs(text []byte) Form {
 	switch {
 	case len(text) == 0:
 		return Auto
-	case text[0] == '{':
-		return JSON
-	case text[0] == '[':
-		if len(bytes.TrimLeft(text[1:], " \t\r\n")) == 0 {
+	case text[0] == '{', text[0] == '[':
+		switch likeJSON(text) {
+		case yes:
+			return JSON
+		case undecided:
 			return Auto
 		}
-		if jsonLike(text) {
-			return JSON
-		}
+		return Text
 	}
 	for _, fence := range []string{"```json", "~~~json"} {
 		if bytes.HasPrefix(text, []byte(fence)) {

@@ -3,7 +3,6 @@ package recovery
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"github.com/unfray/unfray/jsonrepair"
 	"github.com/unfray/unfray/recovery/code"
@@ -98,82 +97,6 @@ func (o *Options) answerOnly() extract.Options {
 	e := o.Extract
 	e.Tags, e.Opened = []extract.Tag{}, false
 	return e
-}
-
-// guess decides whether an answer whose form was not told is JSON: where it begins
-// with it, or holds one place of it and little else.
-func (a *attempt) guess(found []extract.Candidate) Form {
-	text := bytes.TrimSpace(a.text)
-	if len(text) == 0 {
-		return Text
-	}
-	var places []extract.Candidate
-	for _, c := range found {
-		if !c.Placeholder && !c.Doubtful && !c.Inside && c.Type != extract.Scalar && c.Where != extract.InCode {
-			places = append(places, c)
-		}
-	}
-	if text[0] == '{' || text[0] == '[' {
-		begins := len(places) > 0 && places[0].Start == bytes.IndexByte(a.text, text[0])
-		if begins || jsonLike(text) {
-			return JSON
-		}
-	}
-	if len(places) != 1 {
-		return Text
-	}
-	c := places[0]
-	if a.o.cut() && c.Closed && len(bytes.Trim(a.text[c.End:], "`~ \t\r\n")) > 0 {
-		return Text // it goes on, and breaks off
-	}
-	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
-		if s.Kind == extract.Fence && (s.End <= c.Start || s.Start >= c.End) {
-			return Text // other code beside it
-		}
-	}
-	around := len(text) - (c.End - c.Start)
-	is := len(a.o.Tools) == 0 && around <= max(proseAround, (c.End-c.Start)/8) && a.onItsOwn(c)
-	if c.Where == extract.InFence {
-		is = around <= 3*max(proseAround, c.End-c.Start) && a.fillsFence(c)
-	}
-	if is {
-		return JSON
-	}
-	return Text
-}
-
-// fillsFence reports whether JSON is all that its fence holds.
-func (a *attempt) fillsFence(c extract.Candidate) bool {
-	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
-		if s.Kind == extract.Fence && s.Start <= c.Start && c.End <= s.End {
-			return len(bytes.TrimSpace(s.Body(a.text))) <= len(c.Text)
-		}
-	}
-	return false
-}
-
-// onItsOwn reports whether JSON in prose has its lines for itself, or follows a colon:
-// it is not a part of a sentence.
-func (a *attempt) onItsOwn(c extract.Candidate) bool {
-	before := bytes.TrimRight(a.text[:c.Start], " \t")
-	behind := bytes.TrimLeft(a.text[c.End:], " \t")
-	begins := len(before) == 0 || before[len(before)-1] == '\n' || before[len(before)-1] == ':' || before[len(before)-1] == '>'
-	ends := len(behind) == 0 || behind[0] == '\n' || behind[0] == '\r' || behind[0] == '<'
-	return begins && ends
-}
-
-// proseAround is how many bytes of prose may be around JSON for an answer of no
-// told form to be taken for JSON, unless the JSON is eight times as long.
-const proseAround = 240
-
-// jsonLike reports whether a text that begins with a bracket goes on as JSON does,
-// and not as Markdown or a citation.
-func jsonLike(text []byte) bool {
-	rest := bytes.TrimLeft(text[1:], " \t\r\n")
-	if text[0] == '{' {
-		return true
-	}
-	return len(rest) == 0 || strings.IndexByte(`{["'-0123456789tfn]`, rest[0]) >= 0
 }
 
 // locateCode takes the code out of its fence.
@@ -294,41 +217,38 @@ func (a *attempt) structure() (Verdict, string) {
 		return a.checkCode()
 	}
 	edits, ok := code.CloseFence(a.text)
-	if !ok || a.underlined() {
+	at := a.openFence()
+	if !ok || at < 0 {
 		return Nothing, "no fence is open"
 	}
 	a.fenceOpen = true
-	a.res.Open = append(a.res.Open, jsonrepair.Open{Kind: "fence", Offset: a.lastFence()})
+	m := newMapper(a.edits)
+	a.res.Open = append(a.res.Open, jsonrepair.Open{Kind: "fence", Offset: m.input(at)})
 	a.apply(tagged(Structure, edits))
 	return Changed, "the last fence closed"
 }
 
-// underlined reports whether what looks like the last fence is the line of tildes below
-// a heading.
-func (a *attempt) underlined() bool {
+// openFence is where the fence begins that is open at the end of the text, -1 if none is:
+// the line of tildes below a heading opens none.
+func (a *attempt) openFence() int {
 	s := extract.Segments(a.text, a.o.answerOnly())
-	if len(s) < 2 {
-		return false
+	if len(s) == 0 || s[len(s)-1].Kind != extract.Fence || s[len(s)-1].Closed {
+		return -1
 	}
 	last := s[len(s)-1]
+	if len(s) == 1 {
+		return last.Start
+	}
 	before := a.text[s[len(s)-2].Start:last.Start]
 	heading := bytes.TrimRight(before, "\r\n")
 	heading = heading[bytes.LastIndexByte(heading, '\n')+1:]
 	mark := bytes.TrimSpace(a.text[last.Start:last.BodyStart])
-	return last.Kind == extract.Fence && len(mark) > 0 && len(bytes.Trim(mark, "~")) == 0 &&
-		len(bytes.TrimRight(before, " \t\r\n"))+2 >= len(before) && len(bytes.TrimSpace(heading)) > 0 && len(heading) <= len(mark)+2
-}
-
-// lastFence is where the last fence of the text begins, in the input.
-func (a *attempt) lastFence() int {
-	at := 0
-	for _, s := range extract.Segments(a.text, a.o.answerOnly()) {
-		if s.Kind == extract.Fence {
-			at = s.Start
-		}
+	underlines := len(mark) > 0 && len(bytes.Trim(mark, "~")) == 0 && len(bytes.TrimRight(before, " \t\r\n"))+2 >= len(before) &&
+		len(bytes.TrimSpace(heading)) > 0 && len(heading) <= len(mark)+2
+	if underlines {
+		return -1
 	}
-	m := newMapper(a.edits)
-	return m.input(at)
+	return last.Start
 }
 
 func (a *attempt) checkCode() (Verdict, string) {

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/unfray/unfray/recovery"
@@ -97,6 +99,30 @@ func TestTranscripts(t *testing.T) {
 	}
 	t.Logf("read: %d right, %d doubtful, %d wrong; %d labels are of results that have changed", counts["right"], counts["doubtful"], counts["wrong"], stale)
 	compareGolden(t, "testdata/transcripts.want.jsonl", out.Bytes())
+}
+
+// TestTranscriptsStreamTheSameCalls holds that a call is one however it arrives.
+func TestTranscriptsStreamTheSameCalls(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 10))
+	for _, s := range readLines[transcript](t, "testdata/transcripts.jsonl") {
+		o, err := s.options()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Tools == nil {
+			continue
+		}
+		o.Extract.Unopened = -1 // in a stream what came before a closing tag is given already
+		text := []byte(s.Text)
+		whole := recovery.Recover(context.Background(), text, o)
+		_, _, _, r := streamed(t, text, o, rng)
+		same := slices.EqualFunc(r.Calls, whole.Calls, func(a, b recovery.Call) bool {
+			return a.Name == b.Name && a.Complete == b.Complete && string(a.Arguments) == string(b.Arguments)
+		})
+		if !same {
+			t.Errorf("%s: %q: in a stream %d calls, on the whole %d, or others", s.ID, s.Text, len(r.Calls), len(whole.Calls))
+		}
+	}
 }
 
 // compareGolden compares with a file, line by line, or writes it.

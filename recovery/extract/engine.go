@@ -48,6 +48,8 @@ type prose struct {
 	indent   int  // spaces since the line began; -1 behind anything else
 	prev     byte // the byte before
 	end      byte // the last that is no space
+	filled   bool // the line has more than white space
+	above    byte // the last that is no space of the line before, 0 of a blank one
 	ticks    int  // backticks that opened inline code
 	run      int  // backticks just before
 	json     track
@@ -207,7 +209,7 @@ func (e *engine) skip(i int) int {
 	}
 	for k := i; k > from; k-- {
 		if c := e.b[k-1]; c > ' ' {
-			p.end = c
+			p.end, p.filled = c, true
 			break
 		}
 	}
@@ -234,14 +236,17 @@ func (p *prose) take(c byte) {
 	}
 	switch {
 	case c == '\n':
-		p.start, p.quoted, p.odd = true, false, false
+		if p.above = 0; p.filled {
+			p.above = p.end
+		}
+		p.start, p.quoted, p.odd, p.filled = true, false, false, false
 	case c == ' ' && p.indent >= 0:
 		p.indent++
 	case c > ' ':
 		if c == '"' && (p.fresh || p.prev != '\\') {
 			p.quoted, p.odd = p.fresh, !p.odd
 		}
-		p.indent, p.end, p.fresh = -1, c, false
+		p.indent, p.end, p.fresh, p.filled = -1, c, false, true
 	}
 	p.prev = c
 }

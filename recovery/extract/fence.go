@@ -192,6 +192,15 @@ func (l *look) fenceAt(i int) (o opener, ok bool) {
 	return o, true
 }
 
+// underline is from how many tildes on a line below text is taken for its underline.
+const underline = 5
+
+// underlines reports whether what looks like a fence is the line below a heading, as in
+// reStructuredText and plain text. above is what the line before ends with.
+func (o *opener) underlines(above byte) bool {
+	return o.char == '~' && o.n >= underline && above != 0 && above != ':' && (o.info == "" || o.info[0] == '<')
+}
+
 // language sets what depends on the info string.
 func (o *opener) language() {
 	lang := language(o.info)
@@ -241,7 +250,7 @@ func (o *opener) oneLine(line []byte, r int) bool {
 func (e *engine) lineStart(i int) bool {
 	p := &e.prose
 	o, ok := e.fenceAt(i)
-	if !ok || e.starved {
+	if !ok || e.starved || o.underlines(p.above) {
 		return false
 	}
 	if p.json.active() && p.json.inString() && !e.retried(o) {
