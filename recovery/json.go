@@ -267,7 +267,7 @@ func (a *attempt) standsAlone(c extract.Candidate) bool {
 	if len(rest) > 0 && bytes.IndexByte([]byte(",:]}"), rest[0]) >= 0 {
 		return false
 	}
-	return bytes.IndexAny(a.text[:c.Start], "{[\"") < 0 && bytes.IndexAny(rest, "{}[]\"") < 0
+	return !bytes.ContainsAny(a.text[:c.Start], "{[\"") && !bytes.ContainsAny(rest, "{}[]\"")
 }
 
 // repair mends the syntax.
