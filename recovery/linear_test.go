@@ -50,9 +50,12 @@ func fibonacci(n int) string {
 	return b[:n]
 }
 
+// raceEnabled is set by race_test.go.
+var raceEnabled bool
+
 // Time grows with the input, whatever it is.
 func TestLinearTime(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		t.Skip("takes a while")
 	}
 	const n = 40_000
@@ -93,7 +96,7 @@ func timed(text []byte, o recovery.Options) time.Duration {
 
 // A stream takes linear time too, byte by byte.
 func TestLinearTimeOfStream(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		t.Skip("takes a while")
 	}
 	stream := func(text []byte, o recovery.Options) time.Duration {
