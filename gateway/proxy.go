@@ -169,6 +169,7 @@ func (p *passage) requestHeader(up *Upstream) http.Header {
 	}
 	if p.x.uncoded {
 		h["Accept-Encoding"] = []string{"identity"}
+		delete(h, "X-Unfray-Recover") // it has been heeded
 	}
 	// net/http sends a User-Agent of its own if there is none, and the first of
 	// several. It does not know the field in lower case.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -189,7 +190,7 @@ func (g *Gateway) recoveryOf(m *model) Recovery {
 // all. m is nil for what only the default upstream knows.
 func (g *Gateway) recoveryFor(x *exchange, m *model, body []byte) (*recovering, error) {
 	header, operator := x.r.Header.Get("X-Unfray-Recover"), g.recoveryOf(m)
-	mayAsk := header != "" || strings.Contains(string(body), "unfray") || escapesLetters(body)
+	mayAsk := header != "" || bytes.Contains(body, []byte("recover")) || escapesLetters(body)
 	if operator.Mode == RecoverOff && !mayAsk {
 		return nil, nil
 	}
@@ -365,7 +366,7 @@ func (r *recovering) prepare(g *Gateway) error {
 		}
 	}
 	o.Strategies = r.strategies()
-	r.budget()
+	r.budget(g)
 	return nil
 }
 
@@ -403,10 +404,13 @@ func (r *recovering) strategies() []string {
 }
 
 // budget divides the tokens between the answer and its continuations.
-func (r *recovering) budget() {
-	most := math.MaxInt
-	if r.model != nil && r.model.MaxTokens > 0 {
-		most = r.model.MaxTokens
+func (r *recovering) budget(g *Gateway) {
+	most, limits := math.MaxInt, r.model
+	if limits == nil {
+		limits = g.lowestOf(g.cfg.Default)
+	}
+	if limits != nil && limits.MaxTokens > 0 {
+		most = limits.MaxTokens
 	}
 	r.first, r.left = r.view.MaxTokens, r.MaxTokens
 	if r.first == 0 && most < math.MaxInt {

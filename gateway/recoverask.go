@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"unicode/utf8"
@@ -19,6 +20,11 @@ import (
 // asks reports whether the model may be asked to go on.
 func (r *recovering) asks() bool {
 	return r.left > 0 && slices.Contains(r.options.Strategies, recovery.Continue) && len(r.modes()) > 0
+}
+
+// falls reports whether another model may be asked.
+func (r *recovering) falls() bool {
+	return r.Fallback != "" && slices.Contains(r.options.Strategies, recovery.Fall)
 }
 
 // choices is how many choices the answer is to have.
@@ -69,15 +75,12 @@ type asker struct {
 	w      *recoverWriter
 	index  int            // of the choice
 	stream *recoverChoice // nil: the answer is whole
-	finish string         // why the choice ended
 	off    bool           // the answer broke off, or the client has gone
 	tokens int            // of all answers
 	fell   string         // why the answer of another model ended
 }
 
-func (w *recoverWriter) asker(index int, finish string) *asker {
-	return &asker{w: w, index: index, finish: finish}
-}
+func (w *recoverWriter) asker(index int) *asker { return &asker{w: w, index: index} }
 
 // arm gives recovery the means to ask.
 func (a *asker) arm(o *recovery.Options) {
@@ -86,7 +89,7 @@ func (a *asker) arm(o *recovery.Options) {
 		o.Ask, o.Seam.Modes = a.ask, rec.modes()
 		o.Budget.Tokens = rec.left
 	}
-	if rec.Fallback != "" && slices.Contains(rec.options.Strategies, recovery.Fall) {
+	if rec.falls() {
 		o.Fallback = a.fall
 	}
 }
@@ -102,7 +105,7 @@ func (a *asker) ask(ctx context.Context, q continuation.Request) (continuation.A
 	if err != nil {
 		return continuation.Answer{}, err
 	}
-	got, x, err := a.w.g.inner(ctx, a.w.x, a.w.q, body)
+	got, x, err := a.inner(ctx, body)
 	if err != nil {
 		return continuation.Answer{}, err
 	}
@@ -130,7 +133,7 @@ func (a *asker) fall(ctx context.Context, _ *recovery.Result, attempt int) ([]by
 	if err != nil {
 		return nil, err
 	}
-	got, _, err := a.w.g.inner(ctx, a.w.x, a.w.q, body)
+	got, _, err := a.inner(ctx, body)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +213,7 @@ func (a *asker) body(q continuation.Request) (body, begun []byte, err error) {
 	if rec.view.MaxTokensField != "" {
 		own = rec.view.MaxTokensField
 	}
-	body = without(body, limitFields[:2])
+	body = without(body, limitFields)
 	if q.MaxTokens > 0 {
 		body = wire.SetMember(body, own, []byte(itoa(q.MaxTokens)))
 	}
@@ -292,6 +295,25 @@ var innerHeaders = []string{
 	"Transfer-Encoding", "Idempotency-Key", "X-Unfray-Recover", "If-None-Match", "If-Modified-Since", "Range", "If-Range",
 }
 
+// askError is the error of a request of the gateway's own. Its text is for receipts: as
+// clients would be told.
+type askError struct {
+	text string
+	err  error
+}
+
+func (e *askError) Error() string { return e.text }
+func (e *askError) Unwrap() error { return e.err }
+
+func (a *asker) inner(ctx context.Context, body []byte) (*innerAnswer, *exchange, error) {
+	got, x, err := a.w.g.inner(ctx, a.w.x, a.w.q, body)
+	if err != nil {
+		a.w.x.note(slog.String("not_asked", err.Error()))
+		err = &askError{publicError(err, a.w.x.promptParam).message, err}
+	}
+	return got, x, err
+}
+
 // inner sends a request with another body in place of a client's and returns the
 // first choice of its answer.
 func (g *Gateway) inner(ctx context.Context, x *exchange, q *request, body []byte) (*innerAnswer, *exchange, error) {
@@ -311,14 +333,14 @@ func (g *Gateway) inner(ctx context.Context, x *exchange, q *request, body []byt
 		return nil, nil, err
 	}
 	if own.status != http.StatusOK {
-		return nil, nil, fmt.Errorf("gateway: the server answered with status %d", own.status)
+		return nil, nil, unusable(fmt.Sprintf("the model's server answered with status %d", own.status))
 	}
 	a, err := wire.ParseAnswer(w.body)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unusable("the model's server answered by something that is no answer")
 	}
 	if a.Error || len(a.Choices) == 0 || len(a.Choices[0].Calls) > 0 {
-		return nil, nil, errors.New("gateway: the server answered by something that is no text")
+		return nil, nil, unusable("the model's server answered by something that is no text")
 	}
 	c := a.Choices[0]
 	out := &innerAnswer{text: textOf(c), finish: c.FinishReason}
@@ -326,6 +348,10 @@ func (g *Gateway) inner(ctx context.Context, x *exchange, q *request, body []byt
 		out.tokens = a.Usage.CompletionTokens
 	}
 	return out, own, nil
+}
+
+func unusable(why string) error {
+	return &apiError{status: http.StatusBadGateway, kind: "server_error", code: "upstream_failed", message: why}
 }
 
 // memoryWriter keeps an answer.

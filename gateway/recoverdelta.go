@@ -54,24 +54,30 @@ type recoverChoice struct {
 	text      channel
 	has       bool   // it has a text, if only an empty one
 	given     bool   // some of its text has been given
+	most      int    // bytes of text, and of arguments, that are looked at
+	seen      int    // bytes of text
+	seenArgs  int    // bytes of arguments
 	raw       []byte // all that came, until then
 	reasoning []byte
 	calls     []*streamCall
 	byIndex   map[int]*streamCall
+	settled   int // of calls, from the first on
 	dropped   int
 
 	was     string // why it ended, as the server says
 	ended   bool   // the server says so
 	stopped bool   // it repeats itself
 	closed  bool
+	said    bool // the calls of the report are in an event
 	report  *choiceReport
 }
 
 func (w *recoverWriter) newChoice(in *wire.AnswerChoice) *recoverChoice {
 	c := &recoverChoice{w: w, rec: w.rec, index: in.Index, chat: in.IsChat()}
 	o := w.rec.options
-	o.Budget.Bytes = max(o.Budget.Bytes/w.rec.choices(), 1<<16)
-	c.ask = w.asker(in.Index, "")
+	c.most = max(o.Budget.Bytes/w.rec.choices(), 1<<16)
+	o.Budget.Bytes = c.most
+	c.ask = w.asker(in.Index)
 	c.ask.stream = c
 	c.ask.arm(&o)
 	c.stream = recovery.NewStream(o)
@@ -83,6 +89,11 @@ func (c *recoverChoice) write(text []byte) {
 	if c.stopped {
 		return
 	}
+	if c.seen > c.most { // the stream has given all that it had
+		c.text.out = append(c.text.out, text...)
+		return
+	}
+	c.seen += len(text)
 	d := c.stream.Write(text)
 	c.give(d)
 	if c.raw = append(c.raw, text...); c.given {
@@ -119,7 +130,6 @@ func (c *recoverChoice) close(w *recoverWriter, ask bool) {
 	if c.stopped && was == "" {
 		was = "length"
 	}
-	c.ask.finish = was
 	if !c.has || len(c.raw) == 0 && !c.given && len(c.calls) > 0 {
 		c.stream = recovery.NewStream(recovery.Options{Form: recovery.Text}) // calls are what the answer is, or a refusal
 	}
@@ -153,21 +163,22 @@ type streamCall struct {
 	all     []byte // what it has given
 	text    channel
 	settled bool
+	checked int  // bytes of the arguments that were found not to be whole
 	put     bool // parts went out before that
+	over    bool // it is too long to be looked at, and passes
 	done    bool // the arguments are in an event
 	index   int  // as the client gets it
 }
 
 // call returns the call that a part belongs to, nil for one too many. A part of a
-// new one settles the one before it.
+// new one settles those before it that are whole: parts of calls may alternate.
 func (c *recoverChoice) call(part wire.AnswerCall) *streamCall {
 	k := c.byIndex[part.Index]
 	if k == nil {
-		if n := len(c.calls); n == recoverCalls {
+		if len(c.calls) == recoverCalls {
 			return nil
-		} else if n > 0 {
-			c.calls[n-1].end()
 		}
+		c.settleWhole()
 		k = &streamCall{c: c, judged: &judgedCall{index: part.Index}}
 		if c.rec.ToolCalls != DropCalls {
 			k.repair = jsonrepair.NewStream(jsonrepair.Options{MaxDepth: recoverDepth, MaxEdits: recoverEdits})
@@ -191,22 +202,52 @@ func (c *recoverChoice) call(part wire.AnswerCall) *streamCall {
 }
 
 func (k *streamCall) write(p []byte) {
-	k.judged.raw = append(k.judged.raw, p...)
+	if k.c.seenArgs += len(p); k.c.seenArgs > k.c.most {
+		k.over = true
+	} else {
+		k.judged.raw = append(k.judged.raw, p...)
+	}
 	if k.repair != nil {
 		_, _ = k.repair.Write(p) // its result says what was wrong
-		more := k.repair.Committed()
-		k.text.out, k.all = append(k.text.out, more...), append(k.all, more...)
-		k.edits = append(k.edits, k.repair.Edits()...)
+		k.commit()
 	}
+}
+
+// commit takes what is certain of the mended arguments.
+func (k *streamCall) commit() {
+	more := k.repair.Committed()
+	k.text.out = append(k.text.out, more...)
+	if !k.over {
+		k.all = append(k.all, more...)
+	}
+	k.edits = append(k.edits, k.repair.Edits()...)
 }
 
 // ready reports whether an event with a part of the call can go out.
 func (k *streamCall) ready(part []byte) bool {
-	return k.settled || k.repair != nil && !k.text.waits(part)
+	return k.settled || k.over || k.repair != nil && !k.text.waits(part)
 }
 
-// end settles a call behind which another one has begun.
-func (k *streamCall) end() { k.settle(k.c.w, "tool_calls") }
+// settleWhole settles calls, in their order, as long as they are whole.
+func (c *recoverChoice) settleWhole() {
+	for ; c.settled < len(c.calls); c.settled++ {
+		k := c.calls[c.settled]
+		if !k.whole() {
+			return
+		}
+		k.settle(c.w, "tool_calls")
+	}
+}
+
+// whole reports whether nothing can follow.
+func (k *streamCall) whole() bool {
+	raw := k.judged.raw
+	if len(raw) == k.checked {
+		return false
+	}
+	k.checked = len(raw)
+	return isObject(raw) && jsonrepair.Check(raw, recoverDepth) == nil
+}
 
 // settle ends a call: it is known what becomes of it.
 func (k *streamCall) settle(w *recoverWriter, finish string) {
@@ -215,12 +256,16 @@ func (k *streamCall) settle(w *recoverWriter, finish string) {
 	}
 	k.settled = true
 	j, rec := k.judged, k.c.rec
-	if k.repair != nil && rec.Mode != RecoverReport {
+	switch {
+	case k.repair != nil && rec.Mode != RecoverReport:
 		k.settleRepair()
-	} else {
+	case k.over:
+		j.status, j.problem = callMalformed, "too_large"
+	default:
 		rec.judge(w.ctx, j, finish)
 	}
 	rec.decide([]*judgedCall{j})
+	j.given = j.given || k.put || k.over // the client has it
 	k.index = j.index - k.c.dropped
 	if !j.given {
 		k.c.dropped++
@@ -232,9 +277,7 @@ func (k *streamCall) settle(w *recoverWriter, finish string) {
 func (k *streamCall) settleRepair() {
 	j := k.judged
 	res := k.repair.Close()
-	rest := k.repair.Committed()
-	k.text.out = append(k.text.out, rest...)
-	k.all = append(k.all, rest...)
+	k.commit()
 	j.arguments, j.status = k.all, callValid
 	switch res.Outcome {
 	case jsonrepair.Repaired:
@@ -254,9 +297,6 @@ func (k *streamCall) settleRepair() {
 	if j.status != callValid {
 		j.result = &recovery.Result{Outcome: res.Outcome, Form: recovery.JSON, Open: res.Open}
 		for _, e := range k.edits {
-			j.result.Edits = append(j.result.Edits, recovery.Edit{Edit: e, Strategy: recovery.Repair})
-		}
-		for _, e := range k.repair.Edits() {
 			j.result.Edits = append(j.result.Edits, recovery.Edit{Edit: e, Strategy: recovery.Repair})
 		}
 	}
@@ -282,12 +322,12 @@ func (c *recoverChoice) fillCalls(at *slot) {
 				continue
 			}
 			elements = append(elements, in.ElementWith(s.i, k.judged.index, args))
-		case !k.settled: // it is too long to wait for
+		case k.over || k.put || !k.settled: // it is too long to wait for
 			elements = append(elements, in.Element(s.i))
 			k.put = true
 			continue
 		case !k.judged.given:
-		case k.put || k.index == k.judged.index && string(k.judged.arguments) == string(k.judged.raw):
+		case k.index == k.judged.index && string(k.judged.arguments) == string(k.judged.raw):
 			elements = append(elements, in.Element(s.i))
 			continue
 		default:
@@ -326,9 +366,10 @@ func (c *recoverChoice) rest(text []byte) []string {
 	if len(text) > 0 {
 		out = append(out, `{"content":`+string(wire.AppendString(nil, text))+`}`)
 	}
-	if c.report == nil {
+	if c.report == nil || c.said {
 		return out
 	}
+	c.said = true
 	for _, k := range c.calls {
 		if k.repair != nil && len(k.text.out) > 0 {
 			args := k.text.rest()

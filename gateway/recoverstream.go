@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"strconv"
+	"time"
 
 	"github.com/unfray/unfray/internal/wire"
 	"github.com/unfray/unfray/recovery"
@@ -15,6 +16,9 @@ const (
 	holdText = 16 << 10
 	// holdTail is how much may follow the end of all choices.
 	holdTail = 1 << 20
+	// awaitEnd is how long a server may take to end its answer after [DONE], where
+	// it is to be asked again: it may serve one request at a time.
+	awaitEnd = 2 * time.Second
 )
 
 // recoverStream rewrites a stream of events. An event waits until the recovery
@@ -37,10 +41,17 @@ type recoverStream struct {
 	like    *wire.Answer // a chunk, for those that are made here
 	endSent bool         // an end of a choice has gone out
 
+	// done is [DONE], and what came behind it, where it waits for the end of the
+	// answer; late ends that.
+	done []byte
+	late *time.Timer
+
 	added  int  // tokens of continuations
 	pass   bool // all that comes is not for us any more
 	halted bool // the server was stopped
 	failed *choiceReport
+	// refused is the error that has ended the stream.
+	refused error
 }
 
 func newRecoverStream(w *recoverWriter) *recoverStream {
@@ -76,6 +87,9 @@ func (s *recoverStream) write(b []byte) error {
 	if s.halted {
 		return errLoop
 	}
+	if s.refused != nil {
+		return s.refused
+	}
 	if s.pass {
 		if err := s.w.put(s.split.Rest()); err != nil {
 			return err
@@ -102,14 +116,26 @@ func (s *recoverStream) giveUp() error {
 // event takes one event.
 func (s *recoverStream) event(e wire.RawEvent) error {
 	switch {
+	case s.refused != nil:
+		return s.refused
 	case s.halted:
 		return errLoop
+	case s.done != nil:
+		if len(s.done) < holdTail { // nobody reads so far
+			s.done = append(s.done, e.Raw...)
+		}
+		return nil
 	case !e.HasData && s.last != nil && len(s.last.trail) < holdText:
 		s.last.trail = append(s.last.trail, e.Raw...)
 		return nil
 	case s.pass || !e.HasData:
 		return s.w.put(e.Raw)
 	case string(bytes.TrimSpace(e.Data)) == wire.Done:
+		if s.asks() {
+			s.done = e.Raw
+			s.late = time.AfterFunc(awaitEnd, func() { s.w.cancel(errDone) })
+			return nil
+		}
 		if err := s.finish(true); err != nil {
 			return err
 		}
@@ -135,6 +161,9 @@ func (s *recoverStream) event(e wire.RawEvent) error {
 	for _, c := range a.Choices {
 		s.take(h, c)
 	}
+	if s.failed != nil {
+		return s.finish(false) // nothing more of it is given
+	}
 	if err := s.add(h); err != nil {
 		return err
 	}
@@ -144,7 +173,13 @@ func (s *recoverStream) event(e wire.RawEvent) error {
 // take feeds a choice's part of an event to its recovery.
 func (s *recoverStream) take(h *heldEvent, in *wire.AnswerChoice) {
 	c := s.choice(in)
-	if c == nil || c.closed {
+	if c == nil {
+		return
+	}
+	if c.closed {
+		if in.FinishReason != "" && s.w.rec.Mode != RecoverReport {
+			in.SetFinishReason(c.report.finish) // said again
+		}
 		return
 	}
 	at := slot{c: c, in: in, text: textOf(in), ends: in.FinishReason != ""}
@@ -167,8 +202,8 @@ func (s *recoverStream) take(h *heldEvent, in *wire.AnswerChoice) {
 	h.slots = append(h.slots, at)
 }
 
-// asks reports whether the model may be asked to go on at the end.
-func (s *recoverStream) asks() bool { return s.w.rec.asks() }
+// asks reports whether a model may be asked for more at the end.
+func (s *recoverStream) asks() bool { return s.w.rec.asks() || s.w.rec.falls() }
 
 // choice returns the state of a choice, nil for one more than were asked for.
 func (s *recoverStream) choice(in *wire.AnswerChoice) *recoverChoice {
@@ -188,7 +223,7 @@ func (s *recoverStream) add(h *heldEvent) error {
 	if tail {
 		s.tails = append(s.tails, h)
 		if s.held > holdTail && s.over() {
-			return s.finish(true)
+			return s.giveUp()
 		}
 		return nil
 	}
@@ -472,7 +507,8 @@ func (s *recoverStream) refuse() error {
 	if err := s.w.put(wire.AppendEvent(nil, data)); err != nil {
 		return err
 	}
-	return &reportedError{api}
+	s.refused = &reportedError{api}
+	return s.refused
 }
 
 // halt stops the server once all choices have ended or repeat themselves.
@@ -494,11 +530,20 @@ func (s *recoverStream) halt() error {
 func (s *recoverStream) end(err error) error {
 	defer s.w.logAll()
 	switch {
+	case s.refused != nil:
+		return s.refused
 	case s.halted:
 		if err := s.finish(true); err != nil {
 			return err
 		}
 		return s.w.put([]byte("data: " + wire.Done + "\n\n"))
+	case s.done != nil:
+		s.late.Stop()
+		// All was said: an error behind it is none.
+		if err := s.finish(s.w.ctx.Err() == nil); err != nil {
+			return err
+		}
+		return s.w.put(append(s.done, s.split.Rest()...))
 	case s.pass:
 		if err == nil {
 			err = s.w.put(s.split.Rest())

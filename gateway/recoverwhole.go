@@ -79,7 +79,7 @@ func (w *recoverWriter) recoverChoice(a *wire.Answer, c *wire.AnswerChoice) *cho
 	if a.Usage != nil && len(a.Choices) == 1 && rec.first > 0 {
 		o.Tokens, o.MaxTokens = a.Usage.CompletionTokens, rec.first
 	}
-	ask := w.asker(c.Index, c.FinishReason)
+	ask := w.asker(c.Index)
 	ask.arm(&o)
 	p.result = recovery.Recover(w.ctx, text, o)
 	p.tokens, p.fell = ask.tokens, ask.fell

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/unfray/unfray/internal/wire"
@@ -22,6 +23,9 @@ const (
 
 // errLoop ends a request to a server whose answer repeats itself.
 var errLoop = errors.New("gateway: the answer repeats itself")
+
+// errDone ends a request to a server that does not end an answer which is whole.
+var errDone = errors.New("gateway: the answer is whole")
 
 // recovered answers a request by do and recovers what do writes.
 func (g *Gateway) recovered(x *exchange, q *request, rec *recovering, do func(q *request) error) error {
@@ -60,8 +64,8 @@ func (r *recovering) lower(body []byte) []byte {
 	if err != nil {
 		return body
 	}
-	for _, name := range limitFields[:2] {
-		if v := members[name]; len(v) > 0 && v[0] >= '1' && v[0] <= '9' {
+	for _, name := range limitFields {
+		if n, err := strconv.ParseFloat(string(members[name]), 64); err == nil && n > float64(r.first) {
 			body = wire.SetMember(body, name, []byte(itoa(r.first)))
 		}
 	}

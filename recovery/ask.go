@@ -3,6 +3,7 @@ package recovery
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/unfray/unfray/jsonrepair"
@@ -25,11 +26,15 @@ func (a *attempt) askOn() {
 	}
 	o := a.o.Seam
 	o.Attempts, o.MaxTokens = a.o.Budget.Attempts, a.o.Budget.Tokens
+	if o.Attempts == 0 {
+		o.Attempts = math.MaxInt
+	}
 	o.Answer = continuation.DetectOptions{FinishReason: a.o.FinishReason, CompletionTokens: a.o.Tokens, MaxTokens: a.o.MaxTokens}
 	if o.Form = continuation.Text; a.form == JSON {
 		o.Form = continuation.JSON
 	}
 	begun := time.Now()
+	left := a.timeLeft()
 	c := continuation.Run(a.ctx, a.input, o, a.o.Ask)
 	r.Continuation = c
 	step := Step{Strategy: Continue, Took: time.Since(begun), Why: fmt.Sprintf("asked %d times", len(c.Attempts))}
@@ -47,6 +52,7 @@ func (a *attempt) askOn() {
 	longer := *a.o
 	longer.FinishReason, longer.Tokens, longer.MaxTokens = c.FinishReason, 0, 0
 	b := newAttempt(a.ctx, c.Text, &longer)
+	b.allow(left)
 	b.run()
 	joint := Edit{jsonrepair.Edit{Kind: Continued, Offset: len(a.input), After: string(added)}, Continue}
 	a.adopt(b, []Edit{joint}, append(r.Trace, step))
@@ -58,7 +64,8 @@ func (a *attempt) fallBack() {
 	if a.o.Fallback == nil || !a.o.uses(Fall) {
 		return
 	}
-	for n := 1; a.res.Outcome == Failed && (a.o.Budget.Attempts == 0 || n <= a.o.Budget.Attempts); n++ {
+	left := a.timeLeft()
+	for n := 1; a.res.Outcome == Failed && a.ctx.Err() == nil && (a.o.Budget.Attempts == 0 || n <= a.o.Budget.Attempts); n++ {
 		begun := time.Now()
 		text, err := a.o.Fallback(a.ctx, a.res, n)
 		step := Step{Strategy: Fall, Verdict: Changed, Why: fmt.Sprintf("another answer, attempt %d", n), Edits: 1, Took: time.Since(begun)}
@@ -69,12 +76,33 @@ func (a *attempt) fallBack() {
 			return
 		case text == nil:
 			return
+		case a.tooLong(text) != "":
+			step.Verdict, step.Why, step.Edits = Exceeded, a.tooLong(text), 0
+			a.step(step)
+			continue
 		}
 		o := *a.o
 		o.FinishReason, o.Tokens, o.MaxTokens = "", 0, 0
 		b := newAttempt(a.ctx, text, &o)
+		b.allow(left)
 		b.run()
+		left = b.timeLeft()
 		a.adopt(b, []Edit{{replacement(a.input, text, AnotherAnswer), Fall}}, append(a.res.Trace, step))
+	}
+}
+
+// timeLeft is how much of the budget's time is left, 0 where it has no limit.
+func (a *attempt) timeLeft() time.Duration {
+	if a.end.IsZero() {
+		return 0
+	}
+	return max(time.Until(a.end), time.Nanosecond)
+}
+
+// allow gives an attempt what an earlier one left of the time.
+func (a *attempt) allow(left time.Duration) {
+	if left > 0 {
+		a.end = time.Now().Add(left)
 	}
 }
 
@@ -91,6 +119,22 @@ func (a *attempt) adopt(b *attempt, edits []Edit, trace []Step) {
 	}
 	for i := range r.Open {
 		r.Open[i].Offset = m.input(r.Open[i].Offset)
+	}
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		at, n := m.span(c.Start, c.End-c.Start)
+		c.Start, c.End = at, at+n
+	}
+	if r.Loop != nil {
+		l := *r.Loop
+		l.Start, l.End = m.input(l.Start), m.input(l.End)
+		if l.Cut >= 0 {
+			l.Cut = m.input(l.Cut)
+		}
+		r.Loop = &l
+	}
+	if r.Err != nil {
+		r.Err.Offset = m.input(r.Err.Offset)
 	}
 	if r.Outcome == Valid && len(r.Edits) > 0 {
 		r.Outcome = Repaired

@@ -7,6 +7,7 @@ import (
 
 	"github.com/unfray/unfray/jsonrepair"
 	"github.com/unfray/unfray/recovery/code"
+	"github.com/unfray/unfray/recovery/toolcall"
 )
 
 // close says what became of the answer.
@@ -25,10 +26,25 @@ func (a *attempt) close() {
 	if r.Text == nil {
 		r.Edits = nil
 	}
+	a.countEdits()
 	if r.Outcome != Failed {
 		r.Err = nil
 	}
 	slices.SortStableFunc(r.Findings, func(x, y jsonrepair.Finding) int { return cmp.Compare(x.Offset, y.Offset) })
+}
+
+// countEdits gives each step the edits that are left of it: a reading that one strategy
+// made may have been taken by a later one.
+func (a *attempt) countEdits() {
+	of := map[string]int{}
+	for _, e := range a.res.Edits {
+		of[e.Strategy]++
+	}
+	for i := len(a.res.Trace) - 1; i >= 0; i-- {
+		step := &a.res.Trace[i]
+		step.Edits = of[step.Strategy]
+		delete(of, step.Strategy)
+	}
 }
 
 func (a *attempt) closeJSON() {
@@ -43,8 +59,10 @@ func (a *attempt) closeJSON() {
 	case jsonrepair.Check(a.text, a.o.Budget.Depth) != nil:
 		r.Outcome = Failed
 		if r.Err == nil {
-			bad := jsonrepair.Check(a.input, a.o.Budget.Depth)
-			r.Err = &Error{Offset: bad.Offset, Cause: bad.Cause, Tried: "no strategy that may be used makes JSON of it"}
+			bad := jsonrepair.Check(a.text, a.o.Budget.Depth)
+			m := newMapper(a.edits)
+			bad.Offset = m.input(bad.Offset)
+			r.Err = &Error{Offset: bad.Offset, Cause: bad.Cause, Tried: a.endedEarly("no strategy that may be used makes JSON of it")}
 		}
 		a.text = nil
 		return
@@ -68,8 +86,18 @@ func (a *attempt) closeJSON() {
 	}
 	r.Outcome, r.Violations = Failed, v
 	r.Readings = []jsonrepair.Reading{{Text: a.text, Why: "it does not fit the schema", Cost: len(a.edits)}}
-	r.Err = &Error{Cause: "the value does not fit the schema: " + pathOr(v[0].Path) + ": " + v[0].Message, Tried: "ask the model again, or relax the schema"}
+	r.Err = &Error{Cause: "the value does not fit the schema: " + pathOr(v[0].Path) + ": " + v[0].Message, Tried: a.endedEarly("ask the model again, or relax the schema")}
 	a.text = nil
+}
+
+// endedEarly says which strategy the budget has ended, otherwise what else there is to say.
+func (a *attempt) endedEarly(otherwise string) string {
+	for _, step := range a.res.Trace {
+		if step.Verdict == Exceeded {
+			return "the budget did not suffice for the strategy " + step.Strategy + ": " + step.Why
+		}
+	}
+	return otherwise
 }
 
 func (a *attempt) closeText() {
@@ -82,6 +110,12 @@ func (a *attempt) closeText() {
 		if !c.Complete {
 			open = true
 			r.Open = append(r.Open, jsonrepair.Open{Kind: "tool_call", Offset: c.Start})
+		}
+	}
+	for _, f := range r.Findings {
+		if f.Kind == toolcall.CutCall {
+			open = true
+			r.Open = append(r.Open, jsonrepair.Open{Kind: "tool_call", Offset: f.Offset})
 		}
 	}
 	a.closeEdited(open || a.o.cut() || r.Loop != nil && r.Loop.Cut >= 0)

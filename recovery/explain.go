@@ -36,7 +36,14 @@ func (r *Result) Explain() string {
 	}
 	coerced(&s, r.Coercions)
 	for _, o := range r.Open {
-		fmt.Fprintf(&s, "Not ended: %s %s, from byte %d.\n", o.Kind, o.Path, o.Offset)
+		fmt.Fprintf(&s, "Not ended: %s, from byte %d.\n", strings.TrimSpace(strings.ReplaceAll(o.Kind, "_", " ")+" "+o.Path), o.Offset)
+	}
+	for i, w := range r.Readings {
+		if i == shownReadings {
+			fmt.Fprintf(&s, "And in %d ways more.\n", len(r.Readings)-i)
+			break
+		}
+		fmt.Fprintf(&s, "Can be read as %s: %s.\n", short(strings.TrimSpace(string(w.Text))), w.Why)
 	}
 	for _, v := range r.Violations {
 		fmt.Fprintf(&s, "Does not fit: %s: %s.\n", pathOr(v.Path), v.Message)
@@ -49,6 +56,9 @@ func (r *Result) Explain() string {
 	}
 	return s.String()
 }
+
+// shownReadings is how many readings are told.
+const shownReadings = 8
 
 func coerced(s *strings.Builder, cs []schema.Coercion) {
 	for _, c := range cs {
@@ -67,9 +77,13 @@ func (r *Result) verdict() string {
 	case jsonrepair.Repaired:
 		return "It is whole now, after " + n + "."
 	case jsonrepair.Truncated:
-		return "It breaks off: something is missing at its end. There were " + n + "."
+		return "It breaks off: something is missing at its end. It has " + n + "."
 	case jsonrepair.Ambiguous:
-		return fmt.Sprintf("It can be read in %d ways.", max(2, len(r.Readings)))
+		ways := fmt.Sprintf("It can be read in %d ways", max(2, len(r.Readings)))
+		if r.Text == nil {
+			return ways + ", of which none was taken."
+		}
+		return ways + "."
 	}
 	return "It could not be recovered."
 }

@@ -3,6 +3,7 @@ package recovery
 import (
 	"bytes"
 	"regexp"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,7 +22,7 @@ const (
 // guess decides whether an answer whose form was not told is JSON: where it begins
 // with it, or holds one place of it and little else.
 func (a *attempt) guess(found []extract.Candidate) Form {
-	text := bytes.TrimSpace(a.text)
+	text := trimBlank(bytes.TrimSpace(a.text))
 	if len(text) == 0 {
 		return Text
 	}
@@ -36,6 +37,9 @@ func (a *attempt) guess(found []extract.Candidate) Form {
 			return JSON
 		}
 		return Text
+	}
+	if a.breaksOffInFence() {
+		return JSON
 	}
 	if len(places) != 1 {
 		return Text
@@ -64,6 +68,16 @@ func (a *attempt) guess(found []extract.Candidate) Form {
 	return Text
 }
 
+// breaksOffInFence reports whether all of an answer is a fence of JSON that never ends.
+func (a *attempt) breaksOffInFence() bool {
+	s := extract.Segments(a.text, a.o.answerOnly())
+	if len(s) != 1 || s[0].Kind != extract.Fence || s[0].Closed || !strings.EqualFold(s[0].Info, "json") {
+		return false
+	}
+	body := trimBlank(a.text[s[0].BodyStart:s[0].BodyEnd])
+	return len(body) > 0 && (body[0] == '{' || body[0] == '[') && likeJSON(body) != no
+}
+
 // goesOnAsSentence reports whether the JSON that an answer begins with is the
 // beginning of a sentence, a citation, or the mark of a line: [1] Smith.
 func (a *attempt) goesOnAsSentence(found []extract.Candidate) bool {
@@ -78,9 +92,9 @@ func (a *attempt) goesOnAsSentence(found []extract.Candidate) bool {
 		}
 		r, _ := utf8.DecodeRune(rest)
 		if isMark(c.Text) {
-			return r != '\n' && r != '\r' && !bytes.ContainsRune([]byte("`<,:]};."), r)
+			return r != '\n' && r != '\r' && !bytes.ContainsRune([]byte("`<,:]};."), r) && (r != '{' || a.text[start] == '[')
 		}
-		return unicode.IsLower(r) || r == '(' && a.text[start] == '['
+		return unicode.IsLower(r) && len(rest) < len(a.text)-c.End || r == '(' && a.text[start] == '['
 	}
 	return false
 }
@@ -95,16 +109,22 @@ func isMark(text []byte) bool {
 	case text[0] != '[':
 		return false
 	}
-	return bytes.IndexAny(in, ",{[\n:") < 0
+	return !bytes.ContainsAny(in, ",{[\n:")
 }
 
 // member is a line of YAML.
 var member = regexp.MustCompile(`(?m)^[ \t]*(?:- )?[A-Za-z_][\w.-]*:(?:[ \t]|\r?$)`)
 
-// amongMembers reports whether JSON stands among the members of a YAML document: it is
-// a part of it.
+// section is a line that names the file below it.
+var section = regexp.MustCompile(`(?m)^-- \S+ --\r?$`)
+
+// amongMembers reports whether JSON stands among the members of a YAML document, or of an
+// archive of files: it is a part of it.
 func (a *attempt) amongMembers(c extract.Candidate) bool {
 	line := bytes.LastIndexByte(a.text[:c.Start], '\n') + 1
+	if section.Match(a.text[:line]) {
+		return true
+	}
 	n := len(member.FindAll(a.text[:line], 2)) + len(member.FindAll(a.text[c.End:], 2))
 	return n > 1 || n == 1 && member.Match(a.text[line:c.Start])
 }
@@ -122,7 +142,7 @@ func (a *attempt) fillsFence(c extract.Candidate) bool {
 // onItsOwn reports whether JSON in prose has its lines for itself, or follows a colon:
 // it is not a part of a sentence.
 func (a *attempt) onItsOwn(c extract.Candidate) bool {
-	before := bytes.TrimRight(a.text[:c.Start], " \t")
+	before := bytes.TrimRight(a.text[:c.Start], " \t*_")
 	behind := bytes.TrimLeft(a.text[c.End:], " \t")
 	begins := len(before) == 0 || before[len(before)-1] == '\n' || before[len(before)-1] == ':' || before[len(before)-1] == '>'
 	ends := len(behind) == 0 || behind[0] == '\n' || behind[0] == '\r' || behind[0] == '<'
@@ -159,9 +179,9 @@ func likeJSON(text []byte) answer {
 }
 
 func likeValue(text []byte) answer {
-	rest := bytes.TrimLeft(text[1:], " \t\r\n")
+	rest := trimBlank(text[1:])
 	switch {
-	case len(rest) == 0, escapes(rest):
+	case !utf8.FullRune(rest), escapes(rest): // the first: none, too
 		return undecided
 	case text[0] == '{':
 		return likeMembers(rest)
@@ -172,6 +192,8 @@ func likeValue(text []byte) answer {
 	case c == ']':
 		return nothingBehind(rest[1:])
 	case isQuote(rest):
+		return yes
+	case opensLate(rest):
 		return yes
 	case c == '-' || c >= '0' && c <= '9':
 		return likeItem(rest, "-+.eE0123456789_")
@@ -217,6 +239,9 @@ func likeMembers(rest []byte) answer {
 	key := bytes.TrimLeftFunc(rest, func(r rune) bool {
 		return r == '_' || r == '$' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)
 	})
+	if len(key) > 0 && len(key) < len(rest) && isQuote(key) {
+		key = bytes.TrimLeft(key, `\"'`) // the mark that opens it was forgotten
+	}
 	behind := bytes.TrimLeft(key, " \t\r\n")
 	switch {
 	case len(behind) == 0:
@@ -246,13 +271,30 @@ func likeItem(rest []byte, of string) answer {
 	return answered(bytes.IndexByte(item[:len(item)-len(behind)], '\n') >= 0)
 }
 
-// nothingBehind says whether a line ends, or a fence.
+// nothingBehind says whether behind a list or an object a line ends, or a fence, or JSON
+// goes on.
 func nothingBehind(rest []byte) answer {
 	rest = bytes.TrimLeft(rest, " \t")
 	if len(rest) == 0 {
 		return undecided
 	}
-	return answered(bytes.IndexByte([]byte("\n\r`<,]};."), rest[0]) >= 0)
+	return answered(bytes.IndexByte([]byte("\n\r`<,]};.{"), rest[0]) >= 0)
+}
+
+// opensLate reports whether a word is followed by the mark that closes a string, since the
+// one that opens it was forgotten: red", "blue"
+func opensLate(rest []byte) bool {
+	behind := bytes.TrimLeftFunc(rest, func(r rune) bool { return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) })
+	if len(behind) < 2 || len(behind) == len(rest) || behind[0] != '"' {
+		return false
+	}
+	behind = bytes.TrimLeft(behind[1:], " ")
+	return len(behind) > 0 && (behind[0] == ',' || behind[0] == ']')
+}
+
+// trimBlank cuts white space of all kinds off the beginning, and a byte order mark.
+func trimBlank(text []byte) []byte {
+	return bytes.TrimLeftFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' })
 }
 
 // isQuote reports whether a text begins with a quotation mark, or with one that was

@@ -18,9 +18,13 @@ type reading struct {
 	strategy string
 	text     []byte // strict JSON
 	edits    []Edit // that make it of the attempt's text
-	outcome  Outcome
-	why      string
-	cost     int // edits
+	// place is where it stands in the attempt's text, and instead the kind of the one
+	// edit that puts it there: they tell the edits of one of very many readings.
+	place   *extract.Candidate
+	instead jsonrepair.Kind
+	outcome Outcome
+	why     string
+	cost    int // edits
 
 	open         []jsonrepair.Open
 	findings     []jsonrepair.Finding // offsets in the attempt's text
@@ -33,7 +37,7 @@ func (a *attempt) strict() (Verdict, string) {
 	if bad != nil {
 		return Nothing, fmt.Sprintf("no strict JSON: byte %d: %s", bad.Offset, bad.Cause)
 	}
-	if a.form == Auto && len(a.o.Tools) > 0 && a.o.uses(Calls) && len(a.findCalls().Calls) > 0 {
+	if a.isCall() {
 		return Nothing, "it is a call"
 	}
 	a.form = JSON
@@ -46,15 +50,22 @@ func (a *attempt) strict() (Verdict, string) {
 	return a.offer(reading{strategy: Strict, text: a.input, outcome: Valid, why: "as it is", findings: jsonrepair.Suspicions(a.input)})
 }
 
+// isCall reports whether JSON is a call of a tool, and not the value that a schema asks for.
+func (a *attempt) isCall() bool {
+	return (a.form == Auto || a.o.Schema == nil) && len(a.o.Tools) > 0 && a.o.uses(Calls) && len(a.findCalls().Calls) > 0
+}
+
 // offer takes a reading and accepts it if it is good for the form.
 func (a *attempt) offer(r reading) (Verdict, string) {
-	r.cost = len(r.edits)
+	if r.cost == 0 {
+		r.cost = len(r.edits)
+	}
 	fits, why := a.fits(r.text)
 	if r.outcome <= Repaired && fits {
 		a.take(r)
 		return Accepted, r.why
 	}
-	a.readings = append(a.readings, r)
+	a.keep(r)
 	switch {
 	case !fits:
 		return Changed, r.why + "; " + why
@@ -62,6 +73,18 @@ func (a *attempt) offer(r reading) (Verdict, string) {
 		return Changed, "it breaks off"
 	}
 	return Changed, "it can be read in several ways"
+}
+
+// keep puts a reading with the others, unless the one before it, which took no more,
+// is the same text.
+func (a *attempt) keep(r reading) {
+	if n := len(a.readings); n > 0 {
+		last := a.readings[n-1]
+		if last.outcome <= r.outcome && last.cost <= r.cost && bytes.Equal(last.text, r.text) {
+			return
+		}
+	}
+	a.readings = append(a.readings, r)
 }
 
 // fits reports whether a value is of the schema, and if not, why.
@@ -83,15 +106,33 @@ func pathOr(path string) string {
 	return path
 }
 
+// editsOf returns the edits that make a reading of the attempt's text.
+func (a *attempt) editsOf(r reading) []Edit {
+	switch c := r.place; {
+	case r.instead != "":
+		return []Edit{{replacement(a.text, r.text, r.instead), r.strategy}}
+	case c != nil && bytes.Equal(a.text[c.Start:c.End], r.text):
+		return cutTo(r.strategy, a.text, c.Start, c.End, jsonrepair.Prose)
+	case c != nil:
+		return []Edit{{replacement(a.text, r.text, jsonrepair.Prose), r.strategy}}
+	}
+	return r.edits
+}
+
 // take makes a reading the text.
 func (a *attempt) take(r reading) {
 	a.form = JSON
 	a.find(r.findings)
-	a.apply(r.edits)
+	m := newMapper(a.edits)
+	open := slices.Clone(r.open)
+	for i := range open {
+		open[i].Offset = m.input(open[i].Offset)
+	}
+	a.apply(a.editsOf(r))
 	if a.edits == nil {
 		a.text = a.input
 	}
-	a.res.Outcome, a.res.Open, a.res.Readings = r.outcome, r.open, r.alternatives
+	a.res.Outcome, a.res.Open, a.res.Readings = r.outcome, open, r.alternatives
 	if len(a.edits) > 0 && r.outcome == Valid {
 		a.res.Outcome = Repaired
 	}
@@ -138,12 +179,20 @@ func (a *attempt) locate() (Verdict, string) {
 	case err != nil && len(whole) == 0:
 		return Exceeded, err.Error()
 	case len(whole) == 0:
+		if c := a.begunAgain(); c != nil {
+			return a.offer(a.candidate(c))
+		}
 		return Nothing, "no strict JSON stands anywhere in it"
 	case a.o.Schema != nil:
 		return a.offerFitting(whole)
 	}
 	if c := a.single(found, whole); c != nil {
-		return a.offer(a.candidate(*c))
+		return a.offer(a.candidate(c))
+	}
+	if len(whole) == len(found) {
+		if r := a.allOf(whole); r != nil {
+			return a.offer(*r)
+		}
 	}
 	return Nothing, "strict JSON stands in it, but more than prose is around it"
 }
@@ -176,6 +225,54 @@ func (a *attempt) single(found, whole []extract.Candidate) *extract.Candidate {
 	return nil
 }
 
+// allOf is the reading of an answer that holds several values and, around them, nothing but
+// prose: a list of them.
+func (a *attempt) allOf(whole []extract.Candidate) *reading {
+	if len(whole) < 2 || len(whole) > maxReadings {
+		return nil
+	}
+	r := reading{strategy: Locate, outcome: Repaired, why: fmt.Sprintf("%d values, strict JSON", len(whole))}
+	at, between := 0, "["
+	for i := range whole {
+		c := &whole[i]
+		if c.Start < at || c.Type == extract.Scalar || c.Where != extract.InProse || !bytes.Equal(a.text[c.Start:c.End], c.Text) || bytes.ContainsAny(a.text[at:c.Start], "{}[]\"") {
+			return nil
+		}
+		r.edits = append(r.edits, Edit{jsonrepair.Edit{Kind: jsonrepair.SeveralValues, Offset: at, Before: string(a.text[at:c.Start]), After: between}, Locate})
+		at, between = c.End, ","
+	}
+	if bytes.ContainsAny(a.text[at:], "{}[]\"") {
+		return nil
+	}
+	r.edits = append(r.edits, Edit{jsonrepair.Edit{Kind: jsonrepair.SeveralValues, Offset: at, Before: string(a.text[at:]), After: "]"}, Locate})
+	r.text = Apply(a.text, r.edits)
+	return &r
+}
+
+// begunAgain finds the strict JSON that ends an answer which first broke off inside a string
+// and then was begun again, with the same bytes: only prose is between.
+func (a *attempt) begunAgain() *extract.Candidate {
+	text := bytes.TrimSpace(a.text)
+	if len(text) < 2*againBytes || text[0] != '{' && text[0] != '[' {
+		return nil
+	}
+	i := bytes.LastIndex(a.text, append([]byte("\n"), text[:againBytes]...)) + 1
+	end := bytes.LastIndexAny(a.text, "}]") + 1
+	same := 0
+	for same < len(text) && i+same < end && text[same] == a.text[i+same] {
+		same++
+	}
+	start := bytes.IndexAny(a.text, "{[")
+	if i == 0 || end <= i || start+same > i || bytes.ContainsAny(a.text[start+same:i], "{}[]\"") || jsonrepair.Check(a.text[i:end], a.o.Budget.Depth) != nil || bytes.ContainsAny(a.text[end:], "\"{[") {
+		return nil
+	}
+	return &extract.Candidate{Start: i, End: end, Text: a.text[i:end], Complete: true, Closed: true}
+}
+
+// againBytes is how many bytes an answer that is begun again has in common with its first
+// beginning.
+const againBytes = 6
+
 // begins reports whether a candidate that breaks off is the beginning of a text.
 func begins(text []byte, c *extract.Candidate) bool {
 	cut := bytes.TrimSpace(c.Text)
@@ -198,13 +295,13 @@ func (a *attempt) standsFirst(c extract.Candidate) bool {
 }
 
 // candidate is the reading of a place that holds strict JSON.
-func (a *attempt) candidate(c extract.Candidate) reading {
-	start, end := c.Start, c.End
-	r := reading{strategy: Locate, text: c.Text, outcome: Valid, why: "strict JSON " + c.Where.String()}
-	if bytes.Equal(a.text[start:end], c.Text) {
-		r.edits = cutTo(Locate, a.text, start, end, jsonrepair.Prose)
-	} else {
-		r.edits = []Edit{{replacement(a.text, c.Text, jsonrepair.Prose), Locate}}
+func (a *attempt) candidate(c *extract.Candidate) reading {
+	r := reading{strategy: Locate, text: c.Text, place: c, outcome: Valid, why: "strict JSON " + c.Where.String()}
+	if c.Start > 0 {
+		r.cost++
+	}
+	if c.End < len(a.text) {
+		r.cost++
 	}
 	return r
 }
@@ -215,15 +312,15 @@ func (a *attempt) candidate(c extract.Candidate) reading {
 func (a *attempt) offerFitting(whole []extract.Candidate) (Verdict, string) {
 	var fit []extract.Candidate
 	why := ""
-	for _, c := range whole {
+	for i := range whole[:min(len(whole), maxReadings)] {
+		c := &whole[i]
 		ok, not := a.fits(c.Text)
 		if ok {
-			fit = append(fit, c)
+			fit = append(fit, *c)
 			continue
 		}
 		r := a.candidate(c)
-		r.cost = len(r.edits)
-		a.readings = append(a.readings, r)
+		a.keep(r)
 		why = r.why + "; " + not
 	}
 	if len(fit) == 0 {
@@ -231,8 +328,8 @@ func (a *attempt) offerFitting(whole []extract.Candidate) (Verdict, string) {
 	}
 	best := extract.Rank(fit, nil)[0]
 	var equals []reading
-	for _, c := range fit {
-		if c.Where == best.Where && c.Type == best.Type {
+	for i := range fit {
+		if c := &fit[i]; c.Where == best.Where && c.Type == best.Type {
 			equals = append(equals, a.candidate(c))
 		}
 	}
@@ -241,7 +338,7 @@ func (a *attempt) offerFitting(whole []extract.Candidate) (Verdict, string) {
 	if n := distinct(equals); n > 1 {
 		r.outcome, r.why = Ambiguous, fmt.Sprintf("%d different values fit the schema; the last is taken", n)
 		for _, e := range equals {
-			r.alternatives = append(r.alternatives, jsonrepair.Reading{Text: e.text, Why: e.why, Cost: len(e.edits)})
+			r.alternatives = append(r.alternatives, jsonrepair.Reading{Text: e.text, Why: e.why, Cost: e.cost})
 		}
 		a.take(r)
 		return Accepted, r.why
@@ -272,6 +369,13 @@ func (a *attempt) standsAlone(c extract.Candidate) bool {
 
 // repair mends the syntax.
 func (a *attempt) repair() (Verdict, string) {
+	if r, is := a.asThousands(); is {
+		return a.offer(r)
+	}
+	if opened := a.opened(); opened != nil {
+		opener := jsonrepair.Edit{Kind: jsonrepair.MissingOpener, After: "["}
+		return a.offer(reading{strategy: Repair, text: opened, edits: []Edit{{opener, Repair}}, outcome: Repaired, why: "1 edit of the syntax"})
+	}
 	r := jsonrepair.Repair(a.text, a.jsonOptions())
 	if r.Text == nil {
 		if r.Outcome == Ambiguous { // and it was not to choose
@@ -280,7 +384,8 @@ func (a *attempt) repair() (Verdict, string) {
 			return Rejected, "it can be read in several ways"
 		}
 		if r.Err != nil {
-			a.res.Err = &Error{r.Err.Offset, r.Err.Cause, r.Err.Tried}
+			m := newMapper(a.edits)
+			a.res.Err = &Error{m.input(r.Err.Offset), r.Err.Cause, r.Err.Tried}
 		}
 		return Nothing, "no JSON could be made of it"
 	}
@@ -296,22 +401,43 @@ func (a *attempt) repair() (Verdict, string) {
 	if a.o.Schema != nil {
 		// Each of several documents may be the one.
 		for v := range r.Values() {
+			if len(a.readings) >= maxReadings {
+				break
+			}
 			a.readings = append(a.readings, reading{
 				strategy: Repair, text: v, outcome: Repaired, why: "one of several values",
-				edits: []Edit{{replacement(a.text, v, jsonrepair.SeveralValues), Repair}}, cost: len(edits),
+				instead: jsonrepair.SeveralValues, cost: len(edits),
 			})
 		}
 		for _, alt := range r.Readings {
 			a.readings = append(a.readings, reading{
 				strategy: Repair, text: alt.Text, outcome: Repaired, why: alt.Why, cost: alt.Cost,
-				edits: []Edit{{replacement(a.text, alt.Text, jsonrepair.DoubtfulQuote), Repair}},
+				instead: jsonrepair.DoubtfulQuote,
 			})
 		}
 	}
 	return a.offer(reading{
 		strategy: Repair, text: r.Text, edits: edits, outcome: r.Outcome, open: r.Open,
-		findings: r.Findings, alternatives: r.Readings, why: fmt.Sprintf("%d edits of the syntax", len(edits)),
+		findings: r.Findings, alternatives: r.Readings, why: counted(len(edits), "edit") + " of the syntax",
 	})
+}
+
+// opened returns the text as a list whose opener was forgotten, nil if it is not strict JSON
+// then: "red", "blue"]
+func (a *attempt) opened() []byte {
+	text := bytes.TrimLeft(a.text, " \t\r\n")
+	if len(text) == 0 || text[0] == '[' {
+		return nil
+	}
+	bad := jsonrepair.Check(a.text, a.o.Budget.Depth)
+	if bad == nil || bad.Offset >= len(a.text) || a.text[bad.Offset] != ',' {
+		return nil
+	}
+	opened := slices.Concat([]byte("["), a.text)
+	if jsonrepair.Check(opened, a.o.Budget.Depth) != nil {
+		return nil
+	}
+	return opened
 }
 
 // onlyInSentences reports whether all that looks like JSON is a part of a sentence:
@@ -358,15 +484,23 @@ func (a *attempt) notation() (Verdict, string) {
 
 // fit chooses among the readings by the schema and changes values to fit it.
 func (a *attempt) fit() (Verdict, string) {
-	if a.o.Schema == nil || len(a.readings) == 0 {
+	switch {
+	case a.o.Schema == nil:
 		return Nothing, "no schema"
+	case len(a.readings) == 0:
+		return a.fitBare()
 	}
 	in := make([]schema.Reading, len(a.readings))
+	size := 0
 	for i, r := range a.readings {
+		size += len(r.text)
 		in[i] = schema.Reading{Text: r.text, Cost: r.cost}
 		if r.outcome == Truncated {
 			in[i].Cost += truncatedCost
 		}
+	}
+	if size > maxFitted {
+		return Exceeded, fmt.Sprintf("%d bytes are too many to change values in, more than %d", size, maxFitted)
 	}
 	f := a.o.Schema.Fit(in, a.o.Fit)
 	switch f.Outcome {
@@ -375,7 +509,7 @@ func (a *attempt) fit() (Verdict, string) {
 		return Nothing, "no reading can be made to fit the schema"
 	case Ambiguous:
 		for _, c := range f.Readings {
-			why := fmt.Sprintf("%d values changed to fit the schema", len(c.Coercions))
+			why := counted(len(c.Coercions), "value") + " changed to fit the schema"
 			a.res.Readings = append(a.res.Readings, jsonrepair.Reading{Text: c.Value, Why: why, Cost: c.Score})
 		}
 		a.tie = true
@@ -383,9 +517,10 @@ func (a *attempt) fit() (Verdict, string) {
 		return Rejected, "several values fit the schema equally well"
 	}
 	r := a.readings[f.Index]
-	r.edits = compose(r.edits, r.text, tagged(Schema, f.Edits))
+	r.edits = compose(a.editsOf(r), r.text, tagged(Schema, f.Edits))
+	r.place, r.instead = nil, ""
 	r.text, r.alternatives = f.Value, nil
-	r.why = fmt.Sprintf("%d values changed to fit the schema", len(f.Coercions))
+	r.why = counted(len(f.Coercions), "value") + " changed to fit the schema"
 	if r.outcome != Truncated {
 		r.outcome = Repaired
 	}
@@ -398,12 +533,47 @@ func (a *attempt) fit() (Verdict, string) {
 	return Accepted, r.why
 }
 
+// maxBare is how long a value may be that stands without quotation marks.
+const maxBare = 200
+
+// fitBare takes a short answer of one line for the string, number or boolean that the
+// schema asks for: Positive, Yes, 42.
+func (a *attempt) fitBare() (Verdict, string) {
+	text := bytes.TrimSpace(a.text)
+	if len(text) == 0 || len(text) > maxBare || bytes.ContainsAny(text, "\n\"{}[]") {
+		return Nothing, "no JSON was found to fit it"
+	}
+	quoted, err := json.Marshal(string(text))
+	if err != nil {
+		return Nothing, err.Error()
+	}
+	f := a.o.Schema.Fit([]schema.Reading{{Text: quoted}}, a.o.Fit)
+	if f.Outcome > Repaired || f.Value[0] == '{' || f.Value[0] == '[' {
+		return Nothing, "no JSON was found to fit it, nor is the answer itself a value of it"
+	}
+	a.res.Coercions = f.Coercions
+	a.take(reading{
+		strategy: Schema, text: f.Value, outcome: Repaired, why: "a bare value",
+		edits: []Edit{{replacement(a.text, f.Value, BareValue), Schema}},
+	})
+	return Accepted, "the answer itself is a value of the schema"
+}
+
+const (
+	// maxReadings is how many places and values are weighed by the schema.
+	maxReadings = 1000
+	// maxFitted is how many bytes of all readings are read to change their values: it takes
+	// a hundred times their memory.
+	maxFitted = 2 << 20
+)
+
 // truncatedCost makes a reading that breaks off worse than any whole one.
 const truncatedCost = 1000
 
 // mend repairs characters: in text, or in the strings of JSON.
 func (a *attempt) mend() (Verdict, string) {
 	o := a.o.Text
+	o.MaxEdits = a.o.Budget.Edits
 	var r *textrepair.Result
 	switch a.form {
 	case JSON:
@@ -428,11 +598,19 @@ func (a *attempt) mend() (Verdict, string) {
 	if len(r.Edits) == 0 {
 		return Nothing, "its characters are sound"
 	}
+	if r.Full {
+		last := r.Edits[len(r.Edits)-1]
+		at := last.Offset + len(last.Before)
+		a.find([]jsonrepair.Finding{{Kind: OverBudget, Offset: at, Length: len(a.text) - at, Text: "the characters from here on were not looked at: more edits would be needed than the budget allows"}})
+	}
 	a.apply(tagged(Mend, r.Edits))
 	if a.res.Outcome == Valid {
 		a.res.Outcome = Repaired
 	}
-	return Changed, fmt.Sprintf("%d places mended", len(r.Edits))
+	if r.Full {
+		return Exceeded, fmt.Sprintf("%d places mended, the rest is left", len(r.Edits))
+	}
+	return Changed, counted(len(r.Edits), "place") + " mended"
 }
 
 // settle takes the best reading where none was acceptable.

@@ -19,7 +19,8 @@ import (
 // zero value is right for most.
 type Options struct {
 	Form Form
-	// Schema is what the JSON is to fit; nil: any JSON.
+	// Schema is what the JSON is to fit; nil: any JSON. With a schema the form Auto
+	// is JSON.
 	Schema *schema.Schema
 	// Tools are the functions that the model was offered. Calls that the answer
 	// makes of them are taken out of the text.
@@ -153,4 +154,12 @@ func (o *Options) cut() bool {
 		return true
 	}
 	return o.MaxTokens > 0 && o.Tokens >= o.MaxTokens
+}
+
+// form is what the answer is to be.
+func (o *Options) form() Form {
+	if o.Form == Auto && o.Schema != nil {
+		return JSON
+	}
+	return o.Form
 }

@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/unfray/unfray/jsonrepair"
+	"github.com/unfray/unfray/recovery/continuation"
 )
 
 // Report returns the JSON form of the result. It shares Text and the lists with it.
@@ -32,7 +33,7 @@ func (r *Result) Receipt() *Report {
 		Findings: r.Findings, Violations: r.Violations, Incomplete: r.Incomplete, Trace: r.Trace,
 	}
 	if c := r.Continuation; c != nil {
-		p.Continuation = &ReportContinuation{Complete: c.Complete, Added: c.Joined, Attempts: c.Attempts}
+		p.Continuation = &ReportContinuation{Complete: c.Complete, Added: c.Joined, Attempts: append([]continuation.Attempt{}, c.Attempts...)}
 	}
 	for i, e := range r.Edits {
 		p.Edits[i].Edit = e

@@ -12,6 +12,7 @@ import (
 // Recover recovers an answer. The result is never nil. ctx ends the work, and with
 // it what Options.Ask and Options.Fallback do.
 func Recover(ctx context.Context, text []byte, o Options) *Result {
+	o.Form = o.form()
 	if r := o.asItIs(text); r != nil {
 		return r
 	}
@@ -23,7 +24,7 @@ func Recover(ctx context.Context, text []byte, o Options) *Result {
 func (o *Options) asItIs(text []byte) *Result {
 	b := o.Budget.withDefaults()
 	switch {
-	case o.Form != JSON && o.Form != Auto, o.Form == Auto && len(o.Tools) > 0, o.Schema != nil,
+	case o.Form != JSON && o.Form != Auto, len(o.Tools) > 0, o.Schema != nil,
 		o.Strings, o.JSON.LaTeX, o.JSON.Paths, !o.uses(Strict), b.Bytes > 0 && len(text) > b.Bytes,
 		jsonrepair.Check(text, b.Depth) != nil:
 		return nil
@@ -37,12 +38,13 @@ func (o *Options) asItIs(text []byte) *Result {
 func (o Options) recoverAnswer(ctx context.Context, text []byte) *Result {
 	o.Budget = o.Budget.withDefaults()
 	a := newAttempt(ctx, text, &o)
-	if o.Budget.Bytes > 0 && len(text) > o.Budget.Bytes {
+	if a.tooLong(text) != "" {
 		a.res.Outcome, a.res.Form = Failed, formOr(o.Form)
 		if a.res.Form != JSON {
 			a.res.Text = text
 		}
-		a.res.Err = &Error{o.Budget.Bytes, fmt.Sprintf("the answer has %d bytes, more than the %d allowed", len(text), o.Budget.Bytes), "raise the budget's bytes"}
+		a.res.Err = &Error{o.Budget.Bytes, a.tooLong(text), "raise the budget's bytes"}
+		a.fallBack()
 		return a.res
 	}
 	a.run()
@@ -123,12 +125,13 @@ func (a *attempt) run() {
 		switch {
 		case a.accepted && !a.goesOn(s.name), s.forms == nil || !a.isFor(s), !a.o.uses(s.name):
 			continue
-		case s.name == Own:
+		}
+		if s.name == Own {
 			a.custom()
 			continue
 		}
 		if why := a.overBudget(); why != "" {
-			a.step(Step{Strategy: s.name, Verdict: Exceeded, Why: why})
+			a.exceed(s.name, why)
 			break
 		}
 		begun, edits := time.Now(), len(a.edits)
@@ -139,6 +142,14 @@ func (a *attempt) run() {
 		}
 	}
 	a.close()
+}
+
+// exceed notes that the work ends before a strategy.
+func (a *attempt) exceed(strategy, why string) {
+	a.step(Step{Strategy: strategy, Verdict: Exceeded, Why: why})
+	a.res.Findings = append(a.res.Findings, jsonrepair.Finding{
+		Kind: OverBudget, Length: len(a.input), Text: "strategy " + strategy + " and those behind it were not tried: " + why,
+	})
 }
 
 func (a *attempt) isFor(s *strategy) bool {
@@ -171,6 +182,14 @@ func (a *attempt) overBudget() string {
 	return ""
 }
 
+// tooLong says that a text is longer than allowed, "" if it is not.
+func (a *attempt) tooLong(text []byte) string {
+	if most := a.o.Budget.Bytes; most > 0 && len(text) > most {
+		return fmt.Sprintf("the answer has %d bytes, more than the %d allowed", len(text), most)
+	}
+	return ""
+}
+
 // apply changes the text by edits of it.
 func (a *attempt) apply(edits []Edit) {
 	if len(edits) == 0 {
@@ -193,7 +212,11 @@ func (a *attempt) find(findings []jsonrepair.Finding) {
 // custom tries the caller's strategies.
 func (a *attempt) custom() {
 	for _, s := range a.o.Custom {
-		if a.accepted {
+		if a.accepted || s.Try == nil {
+			continue
+		}
+		if why := a.overBudget(); why != "" {
+			a.exceed(s.Name, why)
 			return
 		}
 		begun := time.Now()
@@ -202,16 +225,38 @@ func (a *attempt) custom() {
 		switch {
 		case err != nil:
 			step.Verdict, step.Why = Rejected, err.Error()
+		case a.tooLong(out) != "":
+			step.Verdict, step.Why = Exceeded, a.tooLong(out)
 		case out != nil && !bytes.Equal(out, a.text):
-			step.Verdict, step.Edits = Changed, 1
-			a.apply([]Edit{{replacement(a.text, out, CustomText), s.Name}})
-			if a.form == JSON && a.takeStrict(a.text) {
-				step.Verdict = Accepted
-				a.accepted = true
-			}
+			a.takeOwn(out, &step)
 		}
 		step.Took = time.Since(begun)
 		a.step(step)
+	}
+}
+
+// takeOwn takes what a strategy of the caller made of the text, where it is of the form.
+func (a *attempt) takeOwn(out []byte, step *Step) {
+	if a.form == JSON {
+		bad := jsonrepair.Check(out, a.o.Budget.Depth)
+		if bad != nil {
+			step.Verdict, step.Why = Rejected, fmt.Sprintf("what it makes is no JSON: byte %d: %s", bad.Offset, bad.Cause)
+			return
+		}
+		if fits, why := a.fits(out); !fits {
+			step.Verdict, step.Why = Rejected, why
+			return
+		}
+	}
+	step.Verdict, step.Edits = Changed, 1
+	a.apply([]Edit{{replacement(a.text, out, CustomText), step.Strategy}})
+	switch a.form {
+	case JSON:
+		a.readings, a.res.Violations, a.tie = nil, nil, false
+		a.accepted = a.takeStrict(a.text)
+		step.Verdict = Accepted
+	case Code:
+		a.checkCode()
 	}
 }
 

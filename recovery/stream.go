@@ -3,6 +3,8 @@ package recovery
 import (
 	"bytes"
 	"context"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/unfray/unfray/jsonrepair"
 	"github.com/unfray/unfray/recovery/extract"
@@ -26,6 +28,12 @@ type Stream struct {
 	input []byte // all that came, up to the budget
 	given []byte // all that was given
 	over  bool   // more came than the budget allows
+	// within is how much was given of what the budget allows, and reasoned the reasoning.
+	within   int
+	reasoned []byte
+	// half is a character of the text of which a part has come, halfThought one of the
+	// reasoning.
+	half, halfThought []byte
 
 	thoughts *extract.Scanner
 	thought  thought
@@ -38,7 +46,7 @@ type Stream struct {
 	mend        *textrepair.Stream
 	// loop and pondering look for loops, in what is given and in reasoning.
 	loop, pondering *loop.Detector
-	found           *loop.Loop // what stopped the stream, in bytes of what it was found in
+	found           *loop.Loop // what stopped the stream
 	stopped         bool
 }
 
@@ -54,6 +62,7 @@ type Delta struct {
 // where it begins like that, else for text. Code is given as it comes.
 func NewStream(o Options) *Stream {
 	o.Budget = o.Budget.withDefaults()
+	o.Form = o.form()
 	s := &Stream{o: o, form: o.Form}
 	if o.uses(Reasoning) {
 		if s.o.Extract.Unopened == 0 {
@@ -84,7 +93,9 @@ func (s *Stream) begin() {
 		}
 	case Text:
 		if s.o.uses(Mend) {
-			s.mend = textrepair.NewStream(s.o.Text)
+			o := s.o.Text
+			o.MaxEdits = s.o.Budget.Edits
+			s.mend = textrepair.NewStream(o)
 		}
 	}
 }
@@ -96,8 +107,15 @@ func (s *Stream) Write(p []byte) Delta {
 		d.Stop = true
 		return d
 	}
-	if s.over || s.o.Budget.Bytes > 0 && len(s.input)+len(p) > s.o.Budget.Bytes {
-		return s.overflow(p)
+	var beyond []byte
+	if most := s.o.Budget.Bytes; s.over {
+		p, beyond = nil, p
+	} else if most > 0 && len(s.input)+len(p) > most {
+		room := max(0, most-len(s.input))
+		for room < len(p) && len(s.input)+room < most+utf8.UTFMax-1 && !utf8.RuneStart(p[room]) {
+			room++ // a character is finished
+		}
+		p, beyond = p[:room], p[room:]
 	}
 	s.input = append(s.input, p...)
 	if s.thoughts == nil {
@@ -105,20 +123,40 @@ func (s *Stream) Write(p []byte) Delta {
 	} else {
 		s.think(s.thoughts.Write(p), &d)
 	}
+	if len(beyond) > 0 {
+		s.overflow(beyond, &d)
+	}
+	d.Text, s.half = wholeRunes(s.half, d.Text)
+	d.Reasoning, s.halfThought = wholeRunes(s.halfThought, d.Reasoning)
 	s.give(&d)
 	return d
 }
 
+// wholeRunes returns text behind what was held of a character, and holds back a character of
+// which a part is missing at its end.
+func wholeRunes(held, text []byte) (out, half []byte) {
+	if len(held) > 0 {
+		text = slices.Concat(held, text)
+	}
+	for n := 1; n <= min(utf8.UTFMax-1, len(text)); n++ {
+		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return text[:len(text)-n], bytes.Clone(last)
+			}
+			break
+		}
+	}
+	return text, nil
+}
+
 // overflow gives what comes beyond the budget as it is.
-func (s *Stream) overflow(p []byte) Delta {
-	var d Delta
+func (s *Stream) overflow(p []byte, d *Delta) {
 	if !s.over {
-		s.drain(&d)
+		s.drain(d)
 		s.over = true
+		s.within = len(s.given) + len(s.half) + len(d.Text)
 	}
 	d.Text = append(d.Text, p...)
-	s.give(&d)
-	return d
 }
 
 // think parts what the scanner gives. White space around reasoning belongs to nothing.
@@ -180,9 +218,16 @@ func (s *Stream) answer(p []byte, d *Delta) {
 		s.rest(p, d)
 		return
 	}
-	text, calls, _ := s.calls.Write(p) // it is not closed
-	s.called(calls, d)
-	s.rest(text, d)
+	step := len(p)
+	if s.form != Text {
+		step = 1 // what stands before a call is told from what stands behind it
+	}
+	for ; len(p) > 0; p = p[step:] {
+		step = min(step, len(p))
+		text, calls, _ := s.calls.Write(p[:step]) // it is not closed
+		s.called(calls, d)
+		s.rest(text, d)
+	}
 }
 
 // called passes calls on. Who calls a tool gives no other answer yet.
@@ -228,9 +273,9 @@ func (s *Stream) rest(p []byte, d *Delta) {
 
 // startsAs tells the form by how an answer begins, Auto while that is open.
 func startsAs(text []byte) Form {
-	text = bytes.TrimLeft(text, " \t\r\n")
+	text = trimBlank(text)
 	switch {
-	case len(text) == 0:
+	case !utf8.FullRune(text): // none, too
 		return Auto
 	case text[0] == '{', text[0] == '[':
 		switch likeJSON(text) {
@@ -264,17 +309,28 @@ func (s *Stream) prose(p []byte, d *Delta) {
 // give keeps what is given, and looks for a loop in it.
 func (s *Stream) give(d *Delta) {
 	s.given = append(s.given, d.Text...)
+	s.reasoned = append(s.reasoned, d.Reasoning...)
 	if s.loop == nil || s.stopped {
 		return
 	}
-	for detector, text := range map[*loop.Detector][]byte{s.loop: d.Text, s.pondering: d.Reasoning} {
-		if l := detector.Write(text); l != nil && (l.Cut >= 0 || l.Stop) {
+	for _, l := range []*loop.Loop{s.loop.Write(d.Text), s.pondering.Write(d.Reasoning)} {
+		if l != nil && (l.Cut >= 0 || l.Stop) && !s.stopped {
 			s.stopped, d.Stop = true, true
-			found := *l
-			found.Cut = -1
-			s.found = &found
+			s.found = s.inInput(*l)
 		}
 	}
+}
+
+// inInput returns a loop that was found in what was given, with the place of its last copy
+// in the input as its end.
+func (s *Stream) inInput(l loop.Loop) *loop.Loop {
+	length := l.End - l.Start
+	l.Cut, l.End = -1, len(s.input)
+	if at := bytes.LastIndex(s.input, l.Unit); at >= 0 {
+		l.End = at + len(l.Unit)
+	}
+	l.Start = max(0, l.End-length)
+	return &l
 }
 
 // drain gives what was held back.
@@ -314,9 +370,17 @@ func (s *Stream) Close(ctx context.Context, finishReason string) (Delta, *Result
 	if s.form != Auto {
 		o.Form = s.form
 	}
-	if s.over {
+	if most := o.Budget.Bytes; s.over || most > 0 && len(s.input) > most {
+		s.overflow(nil, &d)
+		d.Text, d.Reasoning = slices.Concat(s.half, d.Text), slices.Concat(s.halfThought, d.Reasoning)
+		s.half, s.halfThought = nil, nil
+		s.give(&d)
+		var edits []Edit
+		if within := s.given[:s.within]; !bytes.Equal(s.input, within) {
+			edits = []Edit{{replacement(s.input, within, Streamed), Repair}}
+		}
 		return d, &Result{
-			Outcome: Truncated, Form: formOr(o.Form), Text: s.given,
+			Outcome: Truncated, Form: formOr(o.Form), Text: s.given, Reasoning: s.reasoned, Edits: edits,
 			Findings: []jsonrepair.Finding{{Kind: OverBudget, Offset: len(s.input), Text: "what came from here on was passed on as it was: the answer is longer than the budget allows"}},
 		}
 	}
@@ -327,18 +391,36 @@ func (s *Stream) Close(ctx context.Context, finishReason string) (Delta, *Result
 	if rest, ok := bytes.CutPrefix(whole.Text, s.given); ok && (whole.Text != nil || len(s.given) == 0) {
 		d.Text = rest
 		s.closeThoughts(&d)
+		whole.Reasoning = append(s.reasoned, d.Reasoning...)
+		if s.o.Form == Auto && o.Form == Text && o.holdsJSON(whole.Text) {
+			whole.Findings = append(whole.Findings, jsonrepair.Finding{
+				Kind: GivenBefore, Offset: len(s.input), Text: "as a whole it would have been taken for JSON: it begins as text, and was given as text",
+			})
+		}
 		return d, whole
 	}
 	s.drain(&d)
+	d.Text, s.half = slices.Concat(s.half, d.Text), nil
+	d.Reasoning, s.halfThought = slices.Concat(s.halfThought, d.Reasoning), nil
 	s.given = append(s.given, d.Text...)
+	s.reasoned = append(s.reasoned, d.Reasoning...)
 	return d, s.settle(ctx, o, whole)
+}
+
+// holdsJSON reports whether an answer of no told form is taken for JSON as a whole.
+func (o Options) holdsJSON(text []byte) bool {
+	o.Form = Auto
+	a := newAttempt(context.Background(), text, &o)
+	found, _ := extract.Candidates(text, o.answerOnly())
+	return a.guess(found) == JSON
 }
 
 // closeThoughts gives the reasoning that was held back, and calls.
 func (s *Stream) closeThoughts(d *Delta) {
 	var rest Delta
 	s.drain(&rest)
-	d.Reasoning, d.Calls = rest.Reasoning, rest.Calls
+	d.Reasoning, d.Calls = slices.Concat(s.halfThought, rest.Reasoning), rest.Calls
+	s.half, s.halfThought = nil, nil
 }
 
 // settle returns the result for what was given where the whole answer would be
@@ -362,7 +444,9 @@ func (s *Stream) settle(ctx context.Context, o Options, whole *Result) *Result {
 	if r.Outcome < whole.Outcome {
 		r.Outcome = whole.Outcome
 	}
+	r.Reasoning = s.reasoned
 	r.Loop, r.Violations, r.Err, r.Trace = whole.Loop, whole.Violations, whole.Err, whole.Trace
+	s.judge(r)
 	if r.Loop != nil && r.Loop.Cut >= 0 {
 		l := *r.Loop
 		l.Cut = -1
@@ -372,4 +456,24 @@ func (s *Stream) settle(ctx context.Context, o Options, whole *Result) *Result {
 		Kind: GivenBefore, Offset: len(s.input), Text: "more would have been changed had it not been given already",
 	})
 	return r
+}
+
+// judge holds what was given to the schema.
+func (s *Stream) judge(r *Result) {
+	if s.o.Schema == nil || r.Form != JSON || r.Outcome > Ambiguous || len(r.Calls) > 0 {
+		return
+	}
+	v := s.o.Schema.Validate(r.Text)
+	if len(v) == 0 {
+		return
+	}
+	r.Violations = v
+	if r.Outcome == Truncated {
+		return
+	}
+	r.Outcome = Failed
+	r.Err = &Error{
+		Cause: "the value does not fit the schema: " + pathOr(v[0].Path) + ": " + v[0].Message,
+		Tried: "it was given before it could be changed; recover the whole answer",
+	}
 }

@@ -40,7 +40,7 @@ func (a *attempt) reasoning() (Verdict, string) {
 	}
 	a.apply(edits)
 	why := fmt.Sprintf("%d bytes of reasoning kept apart", len(a.res.Reasoning))
-	if a.form != Text && a.form != Code && a.takeStrict(a.text) {
+	if a.form != Text && a.form != Code && !a.isCall() && a.takeStrict(a.text) {
 		return Accepted, why
 	}
 	return Changed, why
@@ -175,18 +175,25 @@ func (a *attempt) loops() (Verdict, string) {
 	case l == nil:
 		return Nothing, "nothing repeats"
 	}
-	a.res.Loop = l
 	what := fmt.Sprintf("%d copies of %d bytes", l.Copies, l.Period)
+	cut := Edit{jsonrepair.Edit{Kind: RepeatedTail, Offset: l.Cut}, Loops}
+	if l.Cut >= 0 {
+		cut.Before = string(text[l.Cut:])
+	}
+	found := *l
+	a.res.Loop = &found
+	if a.form != JSON {
+		m := newMapper(a.edits)
+		found.Start, found.End, found.Cut = m.input(l.Start), m.input(l.End), m.input(l.Cut)
+	}
 	switch {
 	case l.Cut < 0:
+		found.Cut = -1
 		return Nothing, what + " are left alone: " + string(l.Kind)
 	case l.Broken:
-		left := *l
-		left.Cut = -1
-		a.res.Loop = &left
+		found.Cut = -1
 		return Nothing, what + ", but the text goes on behind them"
 	}
-	cut := Edit{jsonrepair.Edit{Kind: RepeatedTail, Offset: l.Cut, Before: string(text[l.Cut:])}, Loops}
 	if a.form != JSON {
 		a.apply([]Edit{cut})
 		return Changed, what + " cut to one"

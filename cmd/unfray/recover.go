@@ -45,10 +45,11 @@ What is good for its form comes back byte for byte. --explain tells what was don
 shows every byte that was changed, --json prints the whole report.
 
 Without --form an answer that is JSON, or wraps it in little else, is JSON; any other is
-text. Then nothing is taken out but reasoning and calls of tools.
+text. Then nothing is taken out but reasoning and calls of tools. With --schema it is JSON.
 
-Exit status: 0 for a valid, repaired or truncated answer and, without --strict, an
-ambiguous one; 1 if it cannot be recovered; 2 for wrong usage.`,
+Exit status: 0 for a valid or repaired answer and, without --strict, a truncated one and
+an ambiguous one of which a reading was taken; 1 if it cannot be recovered; 2 for wrong
+usage.`,
 		Example: `  unfray recover answer.txt
   unfray recover --explain --schema person.json answer.txt
   unfray recover --json --tools tools.json answer.txt | jq .calls
@@ -169,9 +170,13 @@ func (r *recoverFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	result := recovery.Recover(ctx, data, r.o)
+	if r.maxBytes > 0 && len(data) > r.maxBytes { // no more of it was read
+		result.Text = nil
+		result.Err = &recovery.Error{Offset: r.maxBytes, Cause: fmt.Sprintf("the answer has more than the %d allowed bytes", r.maxBytes), Tried: "raise --max-bytes"}
+	}
 	switch {
 	case r.asJSON:
-		err = writeJSON(out, result.Report())
+		err = writeJSON(out, recoverReportOf(result))
 	case r.diff:
 		err = newDisplay(out).diff(out, data, recoveredChanges(result))
 	case r.explain:
@@ -213,13 +218,22 @@ func (r *recoverFlags) line(ctx context.Context, out *bytes.Buffer, line []byte,
 		for _, e := range result.Edits {
 			t.kinds[e.Kind]++
 		}
-		report = result.Report()
+		report = recoverReportOf(result)
 	}
 	if report.Error != nil && err != nil {
 		t.outcomes[recovery.Failed]++
 	}
 	report.ID = jsonrepair.Raw(q.ID)
 	return writeJSON(out, report)
+}
+
+// recoverReportOf is the JSON form of a result, its advice in terms of flags.
+func recoverReportOf(r *recovery.Result) *recovery.Report {
+	p := r.Report()
+	if p.Error != nil {
+		p.Error.Tried = advice(p.Error.Tried)
+	}
+	return p
 }
 
 // failedLine is the report of a line that is no request.
@@ -271,20 +285,55 @@ func (r *recoverFlags) judge(w io.Writer, result *recovery.Result) error {
 		return nil
 	case recovery.Truncated:
 		what = brokenOff(result.Open)
+		if result.Form != recovery.JSON {
+			what = brokenOffText(result.Open)
+		}
 		if result.Loop != nil && len(result.Open) == 0 {
 			what = "the answer ran into a loop, which was cut"
 		}
 	case recovery.Ambiguous:
 		what = "the answer can be read in several ways" + places(result.Findings)
+		if result.Text == nil {
+			return errors.New(what + ", none of which is likelier; --json lists them")
+		}
 	case recovery.Failed:
-		return fmt.Errorf("byte %d: %w", result.Err.Offset, result.Err)
+		e := *result.Err
+		e.Tried = advice(e.Tried)
+		return fmt.Errorf("byte %d: %w", e.Offset, &e)
 	}
 	if r.strict {
 		return fmt.Errorf("%s; --strict refuses that", what)
 	}
 	if result.Outcome == recovery.Ambiguous {
-		what += "; --json lists them"
+		what += "; one was taken, --json lists them"
 	}
 	fmt.Fprintln(w, "unfray: warning:", what)
 	return nil
+}
+
+// brokenOffText says what was open where text or code breaks off.
+func brokenOffText(open []jsonrepair.Open) string {
+	if len(open) == 0 {
+		return "the text breaks off"
+	}
+	const most = 6
+	var names []string
+	for i, o := range open {
+		if len(open) > most && i == most/2 {
+			names = append(names, fmt.Sprintf("… %d more …", len(open)-most))
+		}
+		if len(open) > most && i >= most/2 && i < len(open)-most/2 {
+			continue
+		}
+		kind := strings.ReplaceAll(o.Kind, "_", " ")
+		switch {
+		case kind == "reasoning":
+		case strings.ContainsRune("aeiou", rune(kind[0])):
+			kind = "an " + kind
+		default:
+			kind = "a " + kind
+		}
+		names = append(names, fmt.Sprintf("%s from byte %d", kind, o.Offset))
+	}
+	return "the text breaks off; open were " + strings.Join(names, ", ")
 }

@@ -236,9 +236,17 @@ func (d *decoder) merge(all []pair, seen map[string]place, n *node, path string,
 	return all
 }
 
+// plural is the name of several.
+func plural(name string) string {
+	if stem, ok := strings.CutSuffix(name, "gy"); ok {
+		return stem + "gies"
+	}
+	return name + "s"
+}
+
 // listOf is a list of at least so many values.
 func listOf[T any](v value[T], least int) value[[]T] {
-	l := value[[]T]{form: form{name: "list of " + v.name + "s", item: &v.form}}
+	l := value[[]T]{form: form{name: "list of " + plural(v.name), item: &v.form}}
 	if least > 0 {
 		l.schema = map[string]any{"minItems": least}
 	}

@@ -61,7 +61,7 @@ type AnswerCall struct {
 
 // AnswerUsage is the usage of an answer, as far as it is there.
 type AnswerUsage struct {
-	PromptTokens, CompletionTokens, TotalTokens int
+	CompletionTokens int
 
 	completion, total []byte // where the numbers stand
 }
@@ -216,9 +216,7 @@ func (a *Answer) usage() error {
 		return err
 	}
 	a.Usage = &AnswerUsage{completion: o.members["completion_tokens"], total: o.members["total_tokens"]}
-	a.Usage.PromptTokens = number(o.members["prompt_tokens"])
 	a.Usage.CompletionTokens = number(a.Usage.completion)
-	a.Usage.TotalTokens = number(a.Usage.total)
 	return nil
 }
 

@@ -78,15 +78,13 @@ func jsonSchema(f *field) (json.RawMessage, error) {
 // left out, since the server may know them.
 type RecoverView struct {
 	Options *RecoverOptions // nil: the request does not say
-	Model   string
 	// JSON says that the answer is to be JSON, Schema of which schema, if any.
 	JSON   bool
 	Schema json.RawMessage
 	// Tools are the functions that the model may call.
 	Tools []RecoverTool
 
-	Prompts  []Prompt // of completions; nil where they are of another shape
-	Messages bool     // it is a conversation
+	Prompts []Prompt // of completions; nil where they are of another shape
 	// Continues says that the conversation's last message may be the one to
 	// continue, an assistant's, and what ContinueField says of that. Begun is its
 	// text.
@@ -94,11 +92,10 @@ type RecoverView struct {
 	ContinueField *bool
 	Begun         string
 
-	N                    int
-	Stream, IncludeUsage bool
-	Echo, Suffix         bool
-	MaxTokens            int    // 0: not given
-	MaxTokensField       string // that gives it
+	N              int
+	Echo, Suffix   bool
+	MaxTokens      int    // the most that is given; 0: none is
+	MaxTokensField string // that gives it
 }
 
 // RecoverTool is a function of a request.
@@ -119,25 +116,20 @@ func DecodeRecover(b []byte) (*RecoverView, error) {
 	var constraints []Constraint
 	var unused []string
 	lenient := reader{
-		"model":       into(&v.Model, (*field).string),
-		"prompt":      into(&v.Prompts, prompts),
-		"messages":    v.messages,
-		"n":           into(&v.N, small),
-		"stream":      into(&v.Stream, (*field).bool),
-		"echo":        into(&v.Echo, (*field).bool),
-		"suffix":      func(*field) error { v.Suffix = true; return nil },
-		"tools":       v.tools,
-		"functions":   func(f *field) error { return f.each(v.function) },
-		"tool_choice": func(*field) error { return nil },
-		"stream_options": func(f *field) error {
-			return reader{"include_usage": into(&v.IncludeUsage, (*field).bool)}.read(f, &unused)
-		},
+		"prompt":                 into(&v.Prompts, prompts),
+		"messages":               v.messages,
+		"n":                      into(&v.N, small),
+		"echo":                   into(&v.Echo, (*field).bool),
+		"suffix":                 func(*field) error { v.Suffix = true; return nil },
+		"tools":                  v.tools,
+		"functions":              func(f *field) error { return f.each(v.function) },
+		"tool_choice":            func(*field) error { return nil },
 		"continue_final_message": given(&v.ContinueField, (*field).bool),
 	}
-	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+	for _, name := range []string{"max_tokens", "max_completion_tokens", "n_predict"} {
 		lenient[name] = func(f *field) error {
 			n, err := small(f)
-			if err == nil && n > 0 {
+			if err == nil && n > v.MaxTokens { // servers differ in which of several counts
 				v.MaxTokens, v.MaxTokensField = n, name
 			}
 			return err
@@ -173,7 +165,6 @@ func DecodeRecover(b []byte) (*RecoverView, error) {
 
 // messages reads what the last message is.
 func (v *RecoverView) messages(f *field) error {
-	v.Messages = true
 	var last []byte
 	err := f.each(func(e *field) error {
 		last = e.raw
@@ -207,20 +198,4 @@ func (v *RecoverView) function(f *field) error {
 		v.Tools = append(v.Tools, t)
 	}
 	return err
-}
-
-// AppendElement returns b with value as a further element of the array name in
-// its outermost object. It returns b itself if that is no JSON object with such an
-// array.
-func AppendElement(b []byte, name string, value json.RawMessage) []byte {
-	members, err := Members(b)
-	array := members[name]
-	if err != nil || len(array) < 2 || array[0] != '[' {
-		return b
-	}
-	comma := ","
-	if space(array[1:])[0] == ']' {
-		comma = ""
-	}
-	return SetMember(b, name, slices.Concat(array[:len(array)-1], []byte(comma), value, []byte("]")))
 }

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // RawEvent is an event of a stream as it was written.
 type RawEvent struct {
@@ -115,8 +112,8 @@ func (s *EventSplitter) field(line []byte) {
 // cut takes the first n bytes as an event.
 func (s *EventSplitter) cut(n int) RawEvent {
 	e := s.e
-	e.Raw = slices.Clone(s.held[:n])
-	s.held = s.held[:copy(s.held, s.held[n:])]
+	e.Raw = s.held[:n:n]
+	s.held = s.held[n:] // what is written next comes behind it, or into another array
 	s.done, s.line, s.e = 0, 0, RawEvent{}
 	return e
 }

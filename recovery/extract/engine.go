@@ -147,10 +147,17 @@ func (e *engine) commit(kind Kind, part Part, p int) {
 // asProse commits up to p as prose.
 func (e *engine) asProse(p int) { e.commit(Prose, Body, p) }
 
+// maxSegments is how many segments a text is parted into; the rest of it is prose.
+const maxSegments = 50_000
+
 // stepProse reads prose until something else begins or more text is needed.
 func (e *engine) stepProse() {
 	p := &e.prose
 	i := e.pos
+	if e.last.segment >= maxSegments {
+		e.asProse(len(e.b))
+		return
+	}
 	for i < len(e.b) {
 		if p.start {
 			if e.lineStart(i) {

@@ -114,7 +114,8 @@ func dedent(line []byte, quotes, columns int) int {
 	return i
 }
 
-// Segments splits a whole answer. A text that is empty has none.
+// Segments splits a whole answer. A text that is empty has none. Behind 50,000 segments
+// all is prose.
 func Segments(text []byte, o Options) []Segment {
 	if o.Unopened == 0 {
 		o.Unopened = len(text)

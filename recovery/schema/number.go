@@ -38,6 +38,10 @@ func spelledNumbers(s string, integer bool) []spelledNumber {
 	if !integer {
 		return found
 	}
+	if strings.Contains(s, ",") && !strings.Contains(s, ".") {
+		// Nobody writes 1,000 for one where whole numbers are asked for.
+		found = slices.DeleteFunc(found, func(n spelledNumber) bool { return dotGroup.MatchString(n.text) })
+	}
 	for i, n := range found {
 		// 3.0 is an integer, but many readers take it for none.
 		whole := parseDecimal(n.text).integerText()

@@ -28,6 +28,7 @@ type engine struct {
 	raw      rawFlags // characters that the text holds unescaped so far
 	fence    fence
 	edits    []jsonrepair.Edit
+	made     int // edits, those that a stream has given away too
 	findings []jsonrepair.Finding
 
 	dropped []span // of the segment
@@ -52,11 +53,17 @@ func newEngine(o Options) *engine {
 	return e
 }
 
+// full reports whether no more edits may be made.
+func (e *engine) full() bool { return e.options.MaxEdits > 0 && e.made >= e.options.MaxEdits }
+
 func (e *engine) does(k jsonrepair.Kind) bool { return !e.leave[k] }
 
 // repairSegment mends a segment that begins at offset start of the text. Its first floor bytes are known to be as they
 // should. last says that the text ends with it.
 func (e *engine) repairSegment(segment []byte, start, floor int, before []byte, last bool) {
+	if e.full() {
+		return
+	}
 	e.raw |= rawIn(segment)
 	e.input, e.base, e.quoted, e.floor = segment, start, false, floor
 	e.context = before[max(0, len(before)-contextSize):]
@@ -135,6 +142,7 @@ func (e *engine) record(cells []cell) {
 		have = false
 		before := string(e.input[open.start:open.end])
 		if before != string(after) {
+			e.made++
 			e.edits = append(e.edits, jsonrepair.Edit{Kind: open.kind, Offset: e.base + open.start, Before: before, After: string(after)})
 		}
 	}

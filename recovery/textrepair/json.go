@@ -19,7 +19,7 @@ func RepairJSON(doc []byte, o Options) *Result {
 	}
 	e := newEngine(o)
 	var text []byte
-	for i := 0; ; i++ {
+	for i := 0; !e.full(); i++ {
 		n := bytes.IndexByte(doc[i:], '"')
 		if n < 0 {
 			break
@@ -76,35 +76,32 @@ func (e *engine) repairString(doc []byte, lo, hi int, text []byte) []byte {
 	if at, _ := e.scan(text, 0, true); at == len(text) && whole {
 		return text
 	}
-	cells := make([]cell, 0, hi-lo)
-	for i := lo; i < hi; {
-		c := readJSON(doc, i, hi)
-		i = c.end
-		if !e.does(Surrogate) {
-			c.kind = ""
-		}
-		cells = append(cells, c)
-	}
 	e.raw = 0
 	e.input, e.base, e.quoted, e.floor = doc, 0, true, 0
 	start := 0 // in text
-	for len(cells) > 0 {
-		n, size := 0, 0
-		for n < len(cells) && size < MaxLine {
-			size += utf8.RuneLen(cells[n].r)
-			n++
-			if cells[n-1].r == '\n' {
+	for i := lo; i < hi && !e.full(); {
+		cells, size := e.cells[:0], 0
+		for i < hi && size < MaxLine {
+			c := readJSON(doc, i, hi)
+			i = c.end
+			if !e.does(Surrogate) {
+				c.kind = ""
+			}
+			cells = append(cells, c)
+			size += utf8.RuneLen(c.r)
+			if c.r == '\n' {
 				break
 			}
 		}
+		e.cells = cells
 		segment := text[start : start+size]
 		e.raw |= rawIn(segment)
 		e.context = text[max(0, start-contextSize):start]
 		e.code = e.options.Kind == Code || e.options.Kind == Auto && e.fence.open()
 		e.dropped = e.dropped[:0]
-		e.mend(cells[:n:n])
+		e.mend(cells)
 		e.fence.line(segment)
-		cells, start = cells[n:], start+size
+		start += size
 	}
 	return text
 }

@@ -90,6 +90,10 @@ type Options struct {
 	LineFeeds      bool // CR LF and CR become LF
 
 	Keys bool // RepairJSON mends keys too
+
+	// MaxEdits is after how many edits the rest of the text is left as it is; a line that is
+	// being mended is finished. 0: no limit.
+	MaxEdits int
 }
 
 // A Result is mended text and the receipt for it.
@@ -100,6 +104,8 @@ type Result struct {
 	Edits []jsonrepair.Edit
 	// Findings are places that were seen and left as they are, the first 1,000.
 	Findings []jsonrepair.Finding
+	// Full says that Options.MaxEdits was reached: what follows the last edit was not looked at.
+	Full bool
 	// Err says why RepairJSON did nothing: the input is not JSON.
 	Err *jsonrepair.Error
 }
@@ -109,7 +115,7 @@ func Repair(text []byte, o Options) *Result {
 	e := newEngine(o)
 	for at, lineAt := 0, 0; ; {
 		at, _ = e.scan(text, at, true)
-		if at == len(text) {
+		if at == len(text) || e.full() {
 			break
 		}
 		start, end, _ := segmentAround(text, lineAt, at, true)
@@ -120,7 +126,7 @@ func Repair(text []byte, o Options) *Result {
 }
 
 func (e *engine) result(text []byte) *Result {
-	r := &Result{Text: text, Edits: e.edits, Findings: e.findings}
+	r := &Result{Text: text, Edits: e.edits, Findings: e.findings, Full: e.full()}
 	if len(r.Edits) > 0 {
 		r.Text = jsonrepair.Apply(text, slices.Values(r.Edits))
 	}

@@ -38,6 +38,7 @@ type machine struct {
 	out      []byte // text that has not been taken
 	spans    []span
 	calls    []*call
+	docs     int // documents that were read, calls or not
 	findings []jsonrepair.Finding
 
 	lines lines

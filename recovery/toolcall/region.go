@@ -61,6 +61,7 @@ const (
 func stepJSON(m *machine) bool {
 	if m.r == nil {
 		m.r = &region{start: m.pos, root: m.in[m.pos-m.base], p: m.pos, fed: m.pos}
+		m.docs++
 		m.r.doc = newDoc(m, m.b, m.pos)
 		m.b.docs++
 	}

@@ -52,7 +52,7 @@ func stepText(m *machine) bool {
 		m.text(p + 1)
 		l.bol, l.code = true, 0
 		return true
-	case l.fence == 0 && l.code == 0 && len(m.calls) < m.o.MaxCalls:
+	case l.fence == 0 && l.code == 0 && !m.full():
 		switch m.look(p, c) {
 		case wait:
 			return false
@@ -68,6 +68,14 @@ func stepText(m *machine) bool {
 	l.bol = l.bol && isSpace(c)
 	m.text(m.plain(p + 1))
 	return true
+}
+
+// docsPerCall is how many beginnings of calls are read for each call that is allowed.
+const docsPerCall = 8
+
+// full reports whether no more calls are read.
+func (m *machine) full() bool {
+	return len(m.calls) >= m.o.MaxCalls || m.docs >= docsPerCall*m.o.MaxCalls
 }
 
 // plain returns the offset of the next byte from p on that may begin something.
@@ -282,7 +290,7 @@ func (m *machine) nextCall(p int) (int, bool) {
 		p = m.blanks(p + 1)
 		c, ok = m.peek(p)
 	}
-	if !ok || m.starved || len(m.calls) >= m.o.MaxCalls {
+	if !ok || m.starved || m.full() {
 		return p, false
 	}
 	from, bol := m.pos, m.lines.bol

@@ -71,7 +71,8 @@ type Options struct {
 	// JSON says how arguments are repaired, with the limits of each of them. MaxDepth 0
 	// is 1,000.
 	JSON jsonrepair.Options
-	// MaxCalls is how many calls are read, behind which all is text; 0: 1,024.
+	// MaxCalls is how many calls are read, behind which all is text; 0: 1,024. So it is
+	// behind eight times as many beginnings of calls.
 	MaxCalls int
 	// MaxHold is how many bytes of a form without a marker are kept until it is clear
 	// whether it is a call; 0: 64 KiB. A longer one is text.
