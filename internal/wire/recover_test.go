@@ -20,7 +20,7 @@ func TestDecodeRecover(t *testing.T) {
 			Mode: "full", Form: "json", Language: "go", Strategies: []string{}, MaxAttempts: ptr(1), MaxTokens: ptr(2), ReservePercent: ptr(3),
 			Schema: []byte("{}"), ToolCalls: "mark", OnFailure: "error", Raw: true,
 		},
-		Model: "m", JSON: true, Schema: []byte(`{"type":"object"}`), Tools: []RecoverTool{{"f", []byte(`{"type":"object"}`)}},
+		JSON: true, Schema: []byte(`{"type":"object"}`), Tools: []RecoverTool{{"f", []byte(`{"type":"object"}`)}},
 		Continues: true, ContinueField: ptr(true), Begun: "begun", N: 2,
 		MaxTokens: 9, MaxTokensField: "max_completion_tokens",
 	}
