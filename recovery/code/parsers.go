@@ -135,7 +135,7 @@ func checkYAML(src []byte, r *Report) {
 		return
 	}
 	r.Status, r.Open = Broken, nil
-	r.Problems = []Problem{{at, max(line, 1), message}}
+	r.Problems = []Problem{{at, lineOf(src, at), message}}
 }
 
 // parseYAML returns where the parser's error is, from 1; 0 if it does not say.
