@@ -66,12 +66,14 @@ func readText(path string) []byte {
 	return text
 }
 
+// TestCleanCorpus wants no cuts. No two machines have the same documentation, so outside of
+// Go's sources one file in a thousand may hold a loop indeed.
 func TestCleanCorpus(t *testing.T) {
 	budget := 12 << 20
 	if testing.Short() {
 		budget = 1 << 20
 	}
-	files, size, reports := 0, 0, 0
+	files, size, reports, others := 0, 0, 0, 0
 	var spent time.Duration
 	eachText(budget/fewer, func(path string, text []byte) {
 		begin := time.Now()
@@ -83,10 +85,16 @@ func TestCleanCorpus(t *testing.T) {
 		case l.Kind == Templated:
 			reports++
 			t.Logf("%s: templated [%d, %d)", path, l.Start, l.End)
+		case strings.HasPrefix(path, "/usr/share/"):
+			others++
+			t.Logf("%s: %s in %s at %d, %d × %d bytes: %.80q", path, l.Kind, l.Context, l.Start, l.Copies, l.Period, l.Unit)
 		default:
 			t.Errorf("%s: %s in %s at %d, %d × %d bytes: %.80q", path, l.Kind, l.Context, l.Start, l.Copies, l.Period, l.Unit)
 		}
 	})
+	if others > files/1000 {
+		t.Errorf("%d of %d files would be cut", others, files)
+	}
 	if size > 0 {
 		t.Logf("%d files, %d bytes, %d reports, %.1f ns a byte", files, size, reports, float64(spent.Nanoseconds())/float64(size))
 	}
