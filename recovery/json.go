@@ -367,6 +367,28 @@ func (a *attempt) standsAlone(c extract.Candidate) bool {
 	return !bytes.ContainsAny(a.text[:c.Start], "{[\"") && !bytes.ContainsAny(rest, "{}[]\"")
 }
 
+// repaired is the repair of the text. A number at the end of an answer that breaks off may
+// have more digits, and is dropped where it is known that the answer was cut. Where nothing
+// is known it is kept, and named with what is open.
+func (a *attempt) repaired() *jsonrepair.Result {
+	o := a.jsonOptions()
+	r := jsonrepair.Repair(a.text, o)
+	text := bytes.TrimRight(a.text, " \t\r\n")
+	n := len(r.Open)
+	if r.Outcome != Truncated || o.Ended || a.o.FinishReason != "" || a.o.cut() || n == 0 || r.Open[n-1].Kind != "number" || !isDigit(text[len(text)-1]) {
+		return r
+	}
+	o.Ended = true
+	kept := jsonrepair.Repair(a.text, o)
+	if kept.Outcome != Truncated {
+		return r
+	}
+	kept.Open = append(kept.Open, r.Open[n-1])
+	return kept
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
 // repair mends the syntax.
 func (a *attempt) repair() (Verdict, string) {
 	if r, is := a.asThousands(); is {
@@ -376,7 +398,7 @@ func (a *attempt) repair() (Verdict, string) {
 		opener := jsonrepair.Edit{Kind: jsonrepair.MissingOpener, After: "["}
 		return a.offer(reading{strategy: Repair, text: opened, edits: []Edit{{opener, Repair}}, outcome: Repaired, why: "1 edit of the syntax"})
 	}
-	r := jsonrepair.Repair(a.text, a.jsonOptions())
+	r := a.repaired()
 	if r.Text == nil {
 		if r.Outcome == Ambiguous { // and it was not to choose
 			a.tie, a.res.Outcome, a.res.Readings = true, Ambiguous, r.Readings

@@ -34,6 +34,7 @@ var hostile = map[string]func(n int) string{
 	"words":           func(n int) string { return strings.Repeat("no ", n/3) },
 	"one letter":      func(n int) string { return strings.Repeat("a", n) },
 	"lines":           func(n int) string { return strings.Repeat("\n", n) },
+	"blanks":          func(n int) string { return strings.Repeat("\u00a0", n/2) },
 	"keys":            func(n int) string { return strings.Repeat("a: 1\n", n/5) },
 	"tags":            func(n int) string { return strings.Repeat("<a>", n/3) },
 	"colons":          func(n int) string { return strings.Repeat(":", n) },

@@ -250,18 +250,9 @@ func (s *Stream) release(d *Delta) {
 // rest takes what is neither reasoning nor a call.
 func (s *Stream) rest(p []byte, d *Delta) {
 	if s.form == Auto {
-		if len(bytes.TrimLeft(s.held, " \t\r\n")) == 0 {
-			// White space that may be long is not looked at again.
-			s.blank = append(s.blank, s.held...)
-			s.held = s.held[:0]
-		}
-		s.held = append(s.held, p...)
-		if s.form = startsAs(s.held); s.form == Auto {
+		if p = s.tell(p); s.form == Auto {
 			return
 		}
-		s.held = append(s.blank, s.held...)
-		s.begin()
-		p, s.held = s.held, nil
 	}
 	if s.json == nil {
 		s.prose(p, d)
@@ -269,6 +260,27 @@ func (s *Stream) rest(p []byte, d *Delta) {
 	}
 	s.json.Write(p) // an error is in the result too
 	d.Text = append(d.Text, s.json.Committed()...)
+}
+
+// tell finds the form, from as few bytes as tell it, and returns all that came once it has.
+func (s *Stream) tell(p []byte) []byte {
+	for i, c := range p {
+		if len(s.held) == 0 && isSpace(c) {
+			s.blank = append(s.blank, c)
+			continue
+		}
+		s.held = append(s.held, c)
+		if s.form = startsAs(s.held); s.form == Auto && len(s.held) >= 4*maxUndecided {
+			s.form = Text
+		}
+		if s.form != Auto {
+			s.begin()
+			all := slices.Concat(s.blank, s.held, p[i+1:])
+			s.blank, s.held = nil, nil
+			return all
+		}
+	}
+	return nil
 }
 
 // startsAs tells the form by how an answer begins, Auto while that is open.
