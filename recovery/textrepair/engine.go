@@ -155,7 +155,10 @@ func (e *engine) record(cells []cell) {
 	}
 	drop := func(until int) {
 		for len(dropped) > 0 && dropped[0].start < until {
-			add(dropped[0].start, dropped[0].end, dropped[0].kind)
+			// What a mended character stood for may hold one that was dropped before.
+			if d := dropped[0]; d.start >= open.end {
+				add(d.start, d.end, d.kind)
+			}
 			dropped = dropped[1:]
 		}
 	}

@@ -53,16 +53,19 @@ func (s *Stream) Edits() []jsonrepair.Edit {
 // Findings returns the first 1,000 places that were seen and left.
 func (s *Stream) Findings() []jsonrepair.Finding { return s.e.findings }
 
+// maxWord is how many bytes of a word are waited for before it is looked at with its line.
+const maxWord = 512
+
 func (s *Stream) advance(final bool) {
 	for {
 		if !s.dirty {
 			at, hold := s.e.scan(s.buf, s.clean, final)
 			s.clean = at
 			s.commit(at)
-			if hold || at == len(s.buf) {
+			if at == len(s.buf) || hold && (final || len(s.buf)-at <= maxWord) {
 				return
 			}
-			s.dirty = true
+			s.dirty = true // or a word so long that it must not be looked at again
 		}
 		start, end, ok := segmentAround(s.buf, s.from, s.clean, final)
 		if !ok {
