@@ -24,10 +24,10 @@ const modulePath = "github.com/unfray/unfray"
 // levels is the direction of imports: a package imports only packages of the rows above its own. Packages are named
 // relative to the module; "." is the root. docs/architecture.md says what each is for.
 var levels = [][]string{
-	{"vocab", "jsonrepair", "internal/wire", "internal/gguf", "internal/deps", "internal/upstream"},
+	{"vocab", "jsonrepair", "internal/wire", "internal/gguf", "internal/deps", "internal/upstream", "internal/plot"},
 	{"tokenizer", "prefixcache", "backend", "recovery", "grammar", "internal/gguf/gguftest", "internal/servertest", "jsonrepair/jsontest"},
-	{"boundary", "fim", "engine", "backend/remote", "backend/backendtest", "backend/remote/wiretest", "tokenizer/tokenizertest"},
-	{"heal", "internal/views"},
+	{"boundary", "fim", "internal/chattemplate", "engine", "backend/remote", "backend/backendtest", "backend/remote/wiretest", "tokenizer/tokenizertest"},
+	{"heal", "internal/views", "prefixcache/replay", "prefixcache/audit", "prefixcache/advise"},
 	{".", "internal/eval", "internal/config"},
 	{"gateway", "playground"},
 	{"cmd", "internal/deps/fetch", "wasm"},
