@@ -91,6 +91,10 @@ func (p *Prepared) Mode() heal.Mode { return p.plan.Mode }
 // Notes says what is done in another way than asked. The slice is shared.
 func (p *Prepared) Notes() []heal.Note { return p.plan.Notes }
 
+// IDs are the tokens that the model is given before it generates: of the
+// prompt's, those that healing keeps. The slice is shared.
+func (p *Prepared) IDs() []vocab.ID { return p.plan.Prompt }
+
 // Prepare does what all continuations of a request have in common. The request
 // must not be changed while it is in use.
 func (m *Model) Prepare(req *Request) (*Prepared, error) {

@@ -55,8 +55,12 @@ type Usage struct {
 
 // Result is a whole continuation.
 type Result struct {
-	Text         []byte
-	Tokens       []Token
+	Text   []byte
+	Tokens []Token
+	// IDs are all tokens that were generated after [Prepared.IDs]: those that
+	// only produce the prompt's bytes again, and those of which a stop string
+	// took the text off, are among them.
+	IDs          []vocab.ID
 	FinishReason backend.FinishReason
 	// StopString is the one of Request.Stop that ended the text, or "".
 	StopString string
@@ -76,10 +80,11 @@ type Stream struct {
 	prompt     int  // tokens of the user's prompt
 	steered    bool // the backend heeds the steer's verdicts
 
-	tokens []Token // all tokens with text, in order
-	shown  int     // tokens handed out
-	sent   int     // bytes of the text handed out
-	err    error   // io.EOF or the failure that ended the stream
+	ids    []vocab.ID // all tokens, in order
+	tokens []Token    // those with text
+	shown  int        // tokens handed out
+	sent   int        // bytes of the text handed out
+	err    error      // io.EOF or the failure that ended the stream
 }
 
 // Next waits for the next part of the continuation. It returns io.EOF after
@@ -125,6 +130,7 @@ func (s *Stream) step() error {
 		s.backend.Close()
 		return err
 	}
+	s.ids = append(s.ids, t.ID)
 	if p.straddles && s.choice != nil && s.logprobs {
 		// The backend is done with the choice: its outcome is in the stream.
 		t.Logprob = s.choice.Logprob()
@@ -189,6 +195,7 @@ func (s *Stream) Result() *Result {
 	r := &Result{
 		Text:         s.a.text,
 		Tokens:       s.tokens,
+		IDs:          s.ids,
 		FinishReason: end.Reason,
 		StopString:   s.a.stopString,
 		Healing: Healing{
