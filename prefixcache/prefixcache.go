@@ -60,6 +60,13 @@ type Lease struct {
 	id uint64
 }
 
+// NewLease is for caches of other packages: id tells a lease from the others of
+// its cache.
+func NewLease(id uint64, cached int) Lease { return Lease{Cached: cached, id: id} }
+
+// ID is what the cache tells the lease by.
+func (l Lease) ID() uint64 { return l.id }
+
 // ErrNoRoom is what Begin returns where running requests hold so much that the
 // prompt does not fit: the engine would leave it in its queue. A caller ends a
 // running request and tries again. A prompt that is larger than the whole cache
