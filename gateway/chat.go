@@ -99,7 +99,7 @@ func (m *model) chatPrompt(x *exchange, req *wire.ChatRequest, body []byte) ([]v
 	if m.Chat != nil {
 		return m.Chat.TokenizeChat(x.ctx, body)
 	}
-	return m.template.prompt(x.ctx, req)
+	return templatePrompt(x.ctx, m.template, req)
 }
 
 // chatUnsupported refuses what would be answered wrongly if it were ignored.

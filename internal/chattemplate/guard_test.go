@@ -1,4 +1,4 @@
-package gateway
+package chattemplate
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/unfray/unfray/backend/backendtest"
-	"github.com/unfray/unfray/internal/wire"
 	"github.com/unfray/unfray/tokenizer"
 	"github.com/unfray/unfray/tokenizer/tokenizertest"
 	"github.com/unfray/unfray/vocab"
@@ -30,7 +29,7 @@ func TestControlScanner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newControlScanner(v)
+	s := NewScanner(v)
 	for _, in := range []string{"", "<", "<s", "<s>", "<s>>", "<x", "</", "</s>", "[", "[INST]]", "[/INST", "xx", "y", "a"} {
 		want := ""
 		for _, c := range texts { // the longest that is a prefix
@@ -38,7 +37,7 @@ func TestControlScanner(t *testing.T) {
 				want = c
 			}
 		}
-		id, n := s.match([]byte(in))
+		id, n := s.Match([]byte(in))
 		if n != len(want) || n > 0 && string(v.Bytes(id)) != want || n == 0 && id != vocab.None {
 			t.Errorf("%q: token %d of %d bytes, want %q", in, id, n, want)
 		}
@@ -55,14 +54,14 @@ func FuzzHostileMessages(f *testing.F) {
 		f.Add(s, s)
 	}
 	tok := toyTokenizer(f)
-	tmpl, err := newChatTemplate("{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}", tok)
+	tmpl, err := New("{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}", tok)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		a, b = strings.ToValidUTF8(a, ""), strings.ToValidUTF8(b, "")
-		req := &wire.ChatRequest{Messages: []wire.Message{{Role: "user", Content: a}, {Role: "user", Content: b}}}
-		ids, err := tmpl.prompt(context.Background(), req)
+		conv := &Conversation{Messages: []*Object{NewMessage("user", a), NewMessage("user", b)}}
+		ids, err := tmpl.Prompt(context.Background(), conv)
 		if err != nil {
 			if strings.Count(a+b, "\ufdd0") > 0 && strings.Count(a+b, "\ufdef") > 0 {
 				return // all marks may be in use
@@ -86,11 +85,11 @@ func TestAllMarksInUse(t *testing.T) {
 	for r := firstMark; r <= lastMark; r++ {
 		all.WriteRune(r)
 	}
-	req := &wire.ChatRequest{TemplateArguments: map[string]any{"x": []any{map[string]any{all.String(): 1}}}}
-	if _, err := freeMark(req); err == nil {
+	conv := &Conversation{Arguments: map[string]any{"x": []any{map[string]any{all.String(): 1}}}}
+	if _, err := freeMark(conv); err == nil {
 		t.Error("a mark is free that is in use")
 	}
-	if mark, err := freeMark(&wire.ChatRequest{Messages: []wire.Message{{Content: string(firstMark)}}}); err != nil || mark == firstMark {
+	if mark, err := freeMark(&Conversation{Messages: []*Object{NewMessage("user", string(firstMark))}}); err != nil || mark == firstMark {
 		t.Errorf("%U, %v", mark, err)
 	}
 }
@@ -99,19 +98,19 @@ func TestAllMarksInUse(t *testing.T) {
 // only such ones before them.
 func TestRenderIsGivenUp(t *testing.T) {
 	tok := toyTokenizer(t)
-	tmpl, err := newChatTemplate("{% if messages[0].content == 'slow' %}{% for a in range(200000) %}{% endfor %}{% endif %}", tok)
+	tmpl, err := New("{% if messages[0].content == 'slow' %}{% for a in range(200000) %}{% endfor %}{% endif %}", tok)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range parallelRenders + 2 {
-		_, err := tmpl.prompt(ctx, &wire.ChatRequest{Messages: []wire.Message{{Content: "slow"}}})
+		_, err := tmpl.Prompt(ctx, &Conversation{Messages: []*Object{NewMessage("user", "slow")}})
 		if err == nil {
 			t.Error("rendered although the request was canceled")
 		}
 	}
-	if _, err := tmpl.prompt(t.Context(), &wire.ChatRequest{Messages: []wire.Message{{Content: "fast"}}}); err != nil {
+	if _, err := tmpl.Prompt(t.Context(), &Conversation{Messages: []*Object{NewMessage("user", "fast")}}); err != nil {
 		t.Error(err) // once the abandoned ones are through
 	}
 }

@@ -1,27 +1,25 @@
-package gateway
+package chattemplate
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"strings"
 
-	"github.com/ardanlabs/jinja"
-
-	"github.com/unfray/unfray/internal/wire"
 	"github.com/unfray/unfray/vocab"
 )
 
-// controlScanner finds the longest control token a text begins with. Looking
-// at one position costs the bytes that agree with some token, times a binary
-// search.
-type controlScanner struct {
+// A Scanner finds the longest control token a text begins with. Looking at one
+// position costs the bytes that agree with some token, times a binary search.
+type Scanner struct {
 	texts []string // sorted
 	ids   []vocab.ID
 	first [256]bool
 }
 
-func newControlScanner(v *vocab.Vocab) *controlScanner {
-	s := &controlScanner{}
+// NewScanner returns a scanner for the control tokens of a vocabulary.
+func NewScanner(v *vocab.Vocab) *Scanner {
+	s := &Scanner{}
 	ids := slices.Clone(v.Controls())
 	slices.SortStableFunc(ids, func(a, b vocab.ID) int { return strings.Compare(string(v.Bytes(a)), string(v.Bytes(b))) })
 	for _, id := range ids {
@@ -35,9 +33,9 @@ func newControlScanner(v *vocab.Vocab) *controlScanner {
 	return s
 }
 
-// match returns the longest control token that b begins with, and its length
+// Match returns the longest control token that b begins with, and its length
 // in bytes; 0 if there is none.
-func (s *controlScanner) match(b []byte) (id vocab.ID, n int) {
+func (s *Scanner) Match(b []byte) (id vocab.ID, n int) {
 	id = vocab.None
 	if len(b) == 0 || !s.first[b[0]] {
 		return id, 0
@@ -63,11 +61,11 @@ func (s *controlScanner) match(b []byte) (id vocab.ID, n int) {
 }
 
 // guard keeps control tokens that users spell from becoming control tokens.
-// It puts a mark, a character that occurs nowhere else in the request, inside
-// each of them; templates copy it along, and [chatTemplate.encode] reads it.
+// It puts a mark, a character that occurs nowhere else in the conversation,
+// inside each of them; templates copy it along, and [Chat.encode] reads it.
 type guard struct {
 	mark     rune
-	controls *controlScanner
+	controls *Scanner
 }
 
 // text returns s with its control tokens marked.
@@ -77,7 +75,7 @@ func (g guard) text(s string) string {
 	done := 0
 	for i := range b {
 		// A token may begin inside another: every position is looked at.
-		if _, n := g.controls.match(b[i:]); n > 0 {
+		if _, n := g.controls.Match(b[i:]); n > 0 {
 			out.Write(b[done : i+1])
 			out.WriteRune(g.mark)
 			done = i + 1
@@ -90,39 +88,59 @@ func (g guard) text(s string) string {
 	return out.String()
 }
 
-// value turns an argument of a request into a template's value.
-func (g guard) value(v any) jinja.Value {
+// value returns v with the control tokens of its strings marked.
+func (g guard) value(v any) any {
 	switch v := v.(type) {
 	case string:
-		return jinja.NewString(g.text(v))
+		return g.text(v)
 	case []any:
-		items := make([]jinja.Value, len(v))
+		items := make([]any, len(v))
 		for i, e := range v {
 			items[i] = g.value(e)
 		}
-		return jinja.NewList(items)
+		return items
 	case map[string]any:
-		out := jinja.NewDict()
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
-			out.AsDict().Set(g.text(k), g.value(v[k]))
+		out := &Object{}
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			out.Set(g.text(k), g.value(v[k]))
 		}
 		return out
-	case nil:
-		return jinja.None()
+	case *Object:
+		out := &Object{}
+		for _, k := range v.keys {
+			out.Set(g.text(k), g.value(v.values[k]))
+		}
+		return out
 	}
-	return jinja.FromGoValue(v)
+	return v
+}
+
+// conversation returns c with all that it spells marked. The roles stay:
+// templates know them by name, and write them where roles belong.
+func (g guard) conversation(c *Conversation) *Conversation {
+	out := *c
+	out.Messages = make([]*Object, len(c.Messages))
+	for i, m := range c.Messages {
+		out.Messages[i] = g.value(m).(*Object)
+		if role, ok := m.Get("role"); ok {
+			out.Messages[i].Set("role", role)
+		}
+	}
+	if c.Tools != nil {
+		out.Tools = g.value(c.Tools).([]any)
+	}
+	out.Arguments = make(map[string]any, len(c.Arguments))
+	for name, v := range c.Arguments {
+		out.Arguments[name] = g.value(v)
+	}
+	return &out
 }
 
 // Unicode sets 32 noncharacters apart for use inside a program, as marks are.
 const firstMark, lastMark = '\ufdd0', '\ufdef'
 
-// freeMark returns a mark that occurs nowhere in the request.
-func freeMark(req *wire.ChatRequest) (rune, error) {
+// freeMark returns a mark that occurs nowhere in the conversation.
+func freeMark(c *Conversation) (rune, error) {
 	var used [lastMark - firstMark + 1]bool
 	see := func(s string) {
 		for _, r := range s {
@@ -131,17 +149,17 @@ func freeMark(req *wire.ChatRequest) (rune, error) {
 			}
 		}
 	}
-	for _, m := range req.Messages {
-		see(m.Content)
-		see(m.Name)
+	for _, m := range c.Messages {
+		seeStrings(m, see)
 	}
-	seeStrings(req.TemplateArguments, see)
+	seeStrings(c.Tools, see)
+	seeStrings(c.Arguments, see)
 	for i, u := range used {
 		if !u {
 			return firstMark + rune(i), nil
 		}
 	}
-	return 0, badRequest("messages", "the messages use all of the noncharacters U+FDD0 to U+FDEF; leave one of them out")
+	return 0, &RefusedError{"the messages use all of the noncharacters U+FDD0 to U+FDEF; leave one of them out"}
 }
 
 // seeStrings calls see for every string in v.
@@ -155,6 +173,11 @@ func seeStrings(v any, see func(string)) {
 		}
 	case map[string]any:
 		for k, e := range v {
+			see(k)
+			seeStrings(e, see)
+		}
+	case *Object:
+		for k, e := range v.values {
 			see(k)
 			seeStrings(e, see)
 		}

@@ -1,11 +1,9 @@
-package gateway
+package chattemplate
 
 import (
 	"encoding/json"
 	"os"
 	"testing"
-
-	"github.com/ardanlabs/jinja"
 )
 
 // TestTemplatesRenderAsInJinja compares with what Jinja itself made of real
@@ -18,7 +16,7 @@ func TestTemplatesRenderAsInJinja(t *testing.T) {
 	var cases []struct {
 		Name     string
 		Template string
-		Messages []map[string]any
+		Messages []json.RawMessage
 		Generate *bool `json:"add_generation_prompt"`
 		Want     *string
 		Refused  string
@@ -28,20 +26,19 @@ func TestTemplatesRenderAsInJinja(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			tmpl, err := compile(c.Template)
+			tmpl, err := Compile(c.Template)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var messages []any
+			conv := &Conversation{AddGenerationPrompt: c.Generate == nil || *c.Generate}
 			for _, m := range c.Messages {
-				messages = append(messages, m)
+				v, err := Decode(m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				conv.Messages = append(conv.Messages, v.(*Object))
 			}
-			got, err := tmpl.RenderValues(map[string]jinja.Value{
-				"messages":              jinja.FromGoValue(messages),
-				"add_generation_prompt": jinja.NewBool(or(c.Generate, true)),
-				"bos_token":             jinja.NewString("<s>"), "eos_token": jinja.NewString("</s>"),
-				"tools": jinja.None(), "documents": jinja.None(),
-			})
+			got, err := tmpl.Render(t.Context(), conv, Names{BOS: "<s>", EOS: "</s>"})
 			switch {
 			case c.Want == nil && err == nil:
 				t.Errorf("rendered %q, Jinja refuses: %s", got, c.Refused)
