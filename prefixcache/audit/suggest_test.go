@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The figures of a suggestion are those of prompts that were changed by hand.
+func TestSuggestions(t *testing.T) {
+	list := func(texts ...string) (p []Prompt) {
+		for i, s := range texts {
+			p = append(p, Prompt{Text: []byte(s), Turn: i})
+		}
+		return p
+	}
+	body := strings.TrimSpace(rules)
+	chat := func(system, user string) string { return chatML("system", system, "user", user, open4) }
+	answered := func(prompt, output string) Prompt {
+		return Prompt{Text: []byte(prompt), Output: []byte(output), Conversation: "c"}
+	}
+	first := chatML("user", "2+2?", open4)
+	think, four := "<think>\nTwo and two.\n</think>\n\n", "Four."
+	for _, c := range []struct {
+		name   string
+		change Change
+		had    []Prompt
+		byHand []Prompt
+		says   string
+	}{
+		{"a clock in a chat's system prompt", MoveToEnd,
+			list(chat("It is 10:00:01.\n"+body, "Hi"), chat("It is 10:00:07.\n"+body, "Who?"), chat("It is 10:01:02.\n"+body, "Why?")),
+			list(chat(body, "Hi\nIt is 10:00:01."), chat(body, "Who?\nIt is 10:00:07."), chat(body, "Why?\nIt is 10:01:02.")), `"It is 10:00:01."`},
+		{"two values", MoveToEnd,
+			list("It is 10:00:01.\nYou have 3 unread messages.\n"+body, "It is 10:00:07.\nYou have 5 unread messages.\n"+body, "It is 10:00:09.\nYou have 12 unread messages.\n"+body),
+			list(body+"\nIt is 10:00:01.\nYou have 3 unread messages.", body+"\nIt is 10:00:07.\nYou have 5 unread messages.", body+"\nIt is 10:00:09.\nYou have 12 unread messages."), ""},
+		{"seconds", CoarserTime,
+			list("It is 10:00:01.\n"+body, "It is 10:00:07.\n"+body, "It is 10:00:09.\n"+body),
+			list("It is 10:00.\n"+body, "It is 10:00.\n"+body, "It is 10:00.\n"+body), `"10:00" for "10:00:01"`},
+		{"hours", CoarserTime,
+			list("Now 2026-11-30T10:00:01Z\n"+body, "Now 2026-11-30T10:12:07Z\n"+body, "Now 2026-11-30T10:59:07Z\n"+body),
+			list("Now 2026-11-30\n"+body, "Now 2026-11-30\n"+body, "Now 2026-11-30\n"+body), ""},
+		{"reasoning", KeepHistory,
+			[]Prompt{answered(first, think+four+"<|im_end|>"), answered(chatML("user", "2+2?", "assistant", four, "user", "Sure?", open4), think+"Yes.<|im_end|>"),
+				answered(chatML("user", "2+2?", "assistant", four, "user", "Sure?", "assistant", "Yes.", "user", "Why?", open4), "")},
+			[]Prompt{answered(first, think+four+"<|im_end|>"), answered(chatML("user", "2+2?", "assistant", think+four, "user", "Sure?", open4), think+"Yes.<|im_end|>"),
+				answered(chatML("user", "2+2?", "assistant", think+four, "user", "Sure?", "assistant", think+"Yes.", "user", "Why?", open4), "")}, ""},
+		{"blanks", KeepBytes, list("A  b.\n"+body, "A b.\n"+body, "A b.\n"+body+" More."), list("A  b.\n"+body, "A  b.\n"+body, "A  b.\n"+body+" More."), ""},
+		{"a seam", StableSeparator,
+			list(body+" At B\nOil is low.", body+" At B\n\nThe belt is worn.", body+" At B\n\n\nNo gauge."),
+			list(body+" At B<|im_end|>Oil is low.", body+" At B<|im_end|>\nThe belt is worn.", body+" At B<|im_end|>\n\nNo gauge."), `"<|im_end|>", which is stable before any continuation`},
+		{"newlines at a seam", StripBlank,
+			list(body+"\n###\nOil is low.", body+"\n###\n\nThe belt is worn.", body+"\n###\n\n\nNo gauge."),
+			list(body+"\n###\nOil is low.", body+"\n###\nThe belt is worn.", body+"\n###\nNo gauge."), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Options{Tokenizer: open(t, "qwen3"), Special: true}
+			rep, err := Audit(c.had, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := suggested(rep, c.change)
+			if s == nil {
+				t.Fatalf("not suggested: %+v, causes %+v", rep.Suggestions, rep.Causes)
+			}
+			fixed, err := Audit(c.byHand, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := fixed.PromptTokens - fixed.ReusedTokens; s.After.ComputedTokens != want || s.After.PromptTokens != fixed.PromptTokens {
+				t.Errorf("%d of %d tokens computed after the change, by hand %d of %d: %s", s.After.ComputedTokens, s.After.PromptTokens, want, fixed.PromptTokens, s.Text)
+			}
+			if !strings.Contains(s.Text, c.says) {
+				t.Errorf("%q does not say %q", s.Text, c.says)
+			}
+		})
+	}
+}
+
+// Blocks of a hybrid model's size lose nearly all of prompts that share less than
+// one.
+func TestSmallerBlock(t *testing.T) {
+	tok := open(t, "qwen3")
+	var prompts []Prompt
+	for i := range 6 {
+		prompts = append(prompts, Prompt{Text: []byte(rules + long + fmt.Sprintf("Question %c", 'A'+i))})
+	}
+	rep, err := Audit(prompts, Options{Tokenizer: tok, BlockSizes: []int{528, 16}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := suggested(rep, SmallerBlock)
+	if s == nil || s.After.ComputedInBlocks >= s.Before.ComputedInBlocks || !strings.Contains(s.Text, "16 tokens instead of 528") {
+		t.Errorf("suggestions %+v", rep.Suggestions)
+	}
+}
