@@ -164,16 +164,10 @@ func waitIdle(t testing.TB, e *Engine) Stats {
 	return Stats{}
 }
 
-// compliant is a decoder whose sequences can be cut and copied.
-type compliant struct{ decoder }
-
-func (compliant) truncate(seq, n int) bool { return true }
-func (compliant) copy(dst, src int)        {}
-
 // A short prompt that comes again has more generated behind it than it has
 // tokens, and still runs in the cells where it ran.
 func TestSamePromptSameCells(t *testing.T) {
-	c := newCache(compliant{}, 4, 64)
+	c := newCache(noDecoder{}, 4, 64)
 	run := func(ids []vocab.ID, reusable, generated int) (*sequence, []int32) {
 		p := c.place(ids, reusable)
 		n := c.occupy(p)
