@@ -28,6 +28,8 @@ import (
 	"github.com/unfray/unfray"
 	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/heal"
+	"github.com/unfray/unfray/internal/chattemplate"
+	"github.com/unfray/unfray/prefixcache"
 )
 
 // Config configures a [Gateway]. The zero value of every field but Models is
@@ -100,6 +102,10 @@ type Model struct {
 	Native bool
 	// Chat tokenizes conversations; nil: the model's template does.
 	Chat backend.ChatTokenizer
+	// Cache simulates the prefix cache of the engine that runs the model: the log
+	// tells of requests whose tokens are known how many it expects to be cached.
+	// nil: nothing is expected. The gateway alone uses it.
+	Cache prefixcache.Cache
 	// NoHeal, if not nil, says why nothing is healed. Answers carry its code.
 	// [Gateway.SetNoHeal] changes it.
 	NoHeal *heal.Note
@@ -151,11 +157,12 @@ type Gateway struct {
 // model is a model with what the gateway knows of it.
 type model struct {
 	Model
-	template *chatTemplate
+	template *chattemplate.Chat
 	// templateErr says why there is no template to chat with.
 	templateErr error
 
 	noHeal atomic.Pointer[heal.Note] // that of NoHeal, as it is now
+	watch  *cacheWatch               // of Cache; nil: there is none
 }
 
 // setNoHeal changes why nothing is healed, nil if all is well.
@@ -232,10 +239,13 @@ func New(cfg Config) (*Gateway, error) {
 func (g *Gateway) newModel(m Model) *model {
 	served := &model{Model: m}
 	served.setNoHeal(g.metrics, m.NoHeal)
+	if m.Cache != nil && m.Model != nil {
+		served.watch = newCacheWatch(m.Cache, m.Model.Tokenizer().Vocab())
+	}
 	if m.Model == nil || m.Chat != nil {
 		return served
 	}
-	served.template, served.templateErr = newChatTemplate(m.Model.Info().ChatTemplate, m.Model.Tokenizer())
+	served.template, served.templateErr = chattemplate.New(m.Model.Info().ChatTemplate, m.Model.Tokenizer())
 	if served.templateErr != nil && m.Upstream == nil {
 		g.cfg.Log.Warn("no chat with this model", "model", m.Name, "reason", served.templateErr)
 	}

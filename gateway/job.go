@@ -30,8 +30,9 @@ type job struct {
 
 	stream       bool
 	includeUsage bool
-	noDone       bool // a stream ends without OpenAI's [DONE]
-	healAsked    bool // the request said how to heal
+	noDone       bool        // a stream ends without OpenAI's [DONE]
+	healAsked    bool        // the request said how to heal
+	expected     *prediction // of the engine's cache; nil: nothing is
 	d            dialect
 }
 
@@ -227,6 +228,8 @@ func (g *Gateway) run(x *exchange, j *job) error {
 		return err
 	}
 	defer g.end()
+	j.expected = j.model.predict(j)
+	defer j.expected.end()
 	gen, err := generate(x.ctx, j)
 	if err != nil {
 		return err
@@ -257,6 +260,10 @@ func (g *Gateway) account(x *exchange, j *job, results []*unfray.Result) {
 	u := j.totalUsage(results)
 	x.note(slog.Int("prompt_tokens", u.PromptTokens), slog.Int("completion_tokens", u.CompletionTokens),
 		slog.Int("cached_tokens", u.PromptTokensDetails.CachedTokens))
+	if j.expected != nil {
+		j.expected.results = results
+		j.expected.note(g, x, j.model.Name)
+	}
 }
 
 // totalUsage adds up a request. A prompt counts once, however many choices.

@@ -135,7 +135,7 @@ func (g *Gateway) serveModel(x *exchange, m *model, q *request) error {
 		x.Header().Set("X-Unfray-Note", note)
 	}
 	g.metrics.passedOn(m.Name)
-	return g.forward(x, m, q.model, limited)
+	return g.forwardWatched(x, m, q.model, limited)
 }
 
 // limitTime applies the model's own time limit. The caller calls what it
@@ -263,11 +263,14 @@ func (g *Gateway) tryHealed(x *exchange, m *model, q *request) (note string, err
 		x.note(slog.String("not_healed", err.Error()))
 		return noteOf(err), err
 	case j.settings.Heal == heal.Off && !q.whole:
+		x.expected = m.predict(j)
 		return noNote, nil
 	case !j.heals() && !j.healAsked && !q.whole:
 		x.healed = true // there is nothing to heal
+		x.expected = m.predict(j)
 		return noNote, nil
 	case needs != "" && !q.whole:
+		x.expected = m.predict(j)
 		x.note(slog.String("not_healed", needs))
 		return noteUnknownField, nil
 	}

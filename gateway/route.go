@@ -97,6 +97,9 @@ type exchange struct {
 	uncoded bool // the answer must come without a content coding
 	inner   bool // it is one of the gateway's own, to go on with another
 	healed  bool // the prompt was healed, or needed no healing
+
+	expected *prediction // of a request that is passed on; nil: nothing is known
+	tail     *tail       // of the answer, where it is looked at; else nil
 }
 
 // Header implements [http.ResponseWriter].
@@ -112,6 +115,9 @@ func (x *exchange) WriteHeader(status int) {
 func (x *exchange) Write(b []byte) (int, error) {
 	if x.status == 0 {
 		x.status = http.StatusOK
+	}
+	if x.tail != nil {
+		x.tail.write(b)
 	}
 	return x.w.Write(b)
 }
