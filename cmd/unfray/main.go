@@ -102,7 +102,7 @@ continuation can happen.`,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		newComplete(), newTokenize(), newDetokenize(), newBoundary(), newLint(), newRepair(), newRecover(),
+		newComplete(), newTokenize(), newDetokenize(), newBoundary(), newLint(), newRepair(), newRecover(), newCache(),
 		newEval(), newServe(), newUpstream(), newConfig(), newDemo(), newVersion(),
 	)
 	return root

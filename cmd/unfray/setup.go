@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
+	"github.com/unfray/unfray/engine"
 	"github.com/unfray/unfray/gateway"
 	"github.com/unfray/unfray/internal/config"
 	"github.com/unfray/unfray/internal/upstream"
@@ -56,6 +57,8 @@ func (s *setup) addEngine(ctx context.Context, flags *modelFlags, m gateway.Mode
 	}
 	s.closers = append(s.closers, e)
 	m.Model = model
+	stats := e.Stats()
+	m.Cache = engine.Simulate(stats.Sequences, stats.Cells)
 	s.cfg.Models = append(s.cfg.Models, m)
 	s.lines = append(s.lines, describeAs(m.Name, model))
 	return nil
@@ -119,6 +122,11 @@ func (s *setup) addServed(ctx context.Context, spec *upstreamSpec, pool *upstrea
 	served.Recovery = spec.recovery(m.Recovery)
 	if m.Name != "" {
 		served.Name = m.Name
+	}
+	if served.Model != nil {
+		if served.Cache, err = spec.cache(ctx); err != nil {
+			s.cfg.Log.Info("what is cached is not predicted", "model", served.Name, "reason", err)
+		}
 	}
 	s.cfg.Models = append(s.cfg.Models, served)
 	if served.Model != nil {

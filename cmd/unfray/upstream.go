@@ -43,6 +43,8 @@ var (
 	passedKinds = []string{"openai", "sglang", "tgi", "ollama", "anthropic"}
 )
 
+func upstreamKey() string { return os.Getenv(envUpstreamKey) }
+
 // upstreamFlags choose a server that runs the model.
 type upstreamFlags struct {
 	addresses []string
@@ -63,7 +65,7 @@ func (u *upstreamFlags) addModel(f *pflag.FlagSet) {
 
 // spec reads the flags.
 func (u *upstreamFlags) spec() (*upstreamSpec, error) {
-	s := &upstreamSpec{wait: waitToAsk, model: u.model, tokenizer: u.tokenizer, key: os.Getenv(envUpstreamKey)}
+	s := &upstreamSpec{wait: waitToAsk, model: u.model, tokenizer: u.tokenizer, key: upstreamKey()}
 	for _, a := range u.addresses {
 		kind, address, ok := strings.Cut(a, "=")
 		if !ok || !slices.Contains(healedKinds, kind) && !slices.Contains(passedKinds, kind) {
@@ -72,12 +74,9 @@ func (u *upstreamFlags) spec() (*upstreamSpec, error) {
 		if s.kind != "" && s.kind != kind {
 			return nil, usageError(fmt.Sprintf("--upstream %s: several servers must be of one kind and run one model; use --config for others", a))
 		}
-		at, err := url.Parse(address)
-		if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" {
-			return nil, usageError(fmt.Sprintf("%s=: not the address of a server; it is like http://127.0.0.1:8000", kind))
-		}
-		if strings.HasSuffix(strings.TrimRight(at.Path, "/"), "/v1") {
-			return nil, usageError(fmt.Sprintf("%s: leave out /v1 at the end; it comes with each request", a))
+		at, err := parseServerURL(kind+"=", address)
+		if err != nil {
+			return nil, err
 		}
 		s.kind = kind
 		s.pool.Endpoints = append(s.pool.Endpoints, at)

@@ -1,0 +1,361 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unfray/unfray/prefixcache/advise"
+	"github.com/unfray/unfray/prefixcache/replay"
+	"github.com/unfray/unfray/prefixcache/trace"
+)
+
+// adviseFlags are those of cache advise.
+type adviseFlags struct {
+	tokenizer  tokenizerFlags
+	trace      traceFlags
+	pattern    string
+	workload   string
+	set        []string
+	seams      string
+	keystrokes bool
+	eval       string
+	chars      int
+	asTable    bool
+	asJSON     bool
+}
+
+func newCacheAdvise() *cobra.Command {
+	var a adviseFlags
+	cmd := &cobra.Command{
+		Use:   "advise [--pattern NAME | --workload FILE] [--set NAME=VALUE]… [TRACE]",
+		Short: "Whether healing pays for a workload, in quality and in cache",
+		Long: `Compute for a workload whether healing pays, and in which currency: continuations
+that are right more often, or tokens that the prefix cache finds. The answer may
+be no. The points at which it turns are printed, and what else would help.
+
+A workload is a pattern to begin with, or a JSON file, in which --set changes
+single figures by their names in the JSON. What is measured replaces them:
+
+  TRACE    a log, as "unfray cache replay" reads it: lengths of prompts and
+           outputs, what prompts share
+  --seams  JSON Lines of {"prefix","next"} or {"prompt","truth"}: how many prompts
+           end inside a token, and how many tokens change; with --keystrokes at
+           each character that was typed. The table of figures is printed too.
+
+  --eval   what "unfray eval --json" wrote: what healing does to continuations
+
+Patterns, by a word of their names: ` + strings.Join(patternNames(), "; ") + `.`,
+		Example: `  unfray cache advise --table
+  unfray cache advise --pattern code --set prompt_tokens=6000 --set block_tokens=528
+  unfray cache advise --seams cuts.jsonl.gz --keystrokes
+  unfray cache advise --pattern rag log.jsonl --json`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f := cmd.Flags()
+	a.tokenizer.add(cmd)
+	a.trace.add(cmd, f)
+	f.StringVar(&a.pattern, "pattern", "code", "the workload to begin with: a word of a pattern's name")
+	f.StringVar(&a.workload, "workload", "", "JSON file of a workload, in place of a pattern")
+	f.StringArrayVar(&a.set, "set", nil, "NAME=VALUE: a figure of the workload (may be repeated)")
+	f.StringVar(&a.seams, "seams", "", "measure the ends of prompts: JSON Lines of texts and what followed")
+	f.BoolVar(&a.keystrokes, "keystrokes", false, "with --seams: at each character that followed")
+	f.StringVar(&a.eval, "eval", "", "JSON of an evaluation of the model's healing")
+	f.IntVar(&a.chars, "eval-chars", 10, "with --eval: how many characters must agree for a continuation to be right")
+	f.BoolVar(&a.asTable, "table", false, "print the decision for every pattern as a Markdown table")
+	f.BoolVar(&a.asJSON, "json", false, "print the decision as JSON")
+	cmd.RunE = handler(a.run)
+	return cmd
+}
+
+func (a *adviseFlags) run(cmd *cobra.Command, args []string) error {
+	if a.asTable {
+		return advise.PatternTable(cmd.OutOrStdout())
+	}
+	w, err := a.base()
+	if err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		if err := a.measureTrace(cmd, args[0], w); err != nil {
+			return err
+		}
+	}
+	var measured *advise.Measured
+	if a.seams != "" {
+		if measured, err = a.measureSeams(cmd, w); err != nil {
+			return err
+		}
+	}
+	if a.eval != "" {
+		if err := a.useEval(w); err != nil {
+			return err
+		}
+	}
+	if err := a.change(w); err != nil {
+		return err
+	}
+	advice, err := advise.Advise(*w)
+	if err != nil {
+		return usageError(strings.TrimPrefix(err.Error(), "advise: "))
+	}
+	out := cmd.OutOrStdout()
+	if a.asJSON {
+		return writeJSON(out, struct {
+			*advise.Advice
+			Workload *advise.Workload `json:"workload"`
+			Measured *advise.Measured `json:"measured,omitempty"`
+		}{&advice, w, measured})
+	}
+	if measured != nil {
+		if err := advise.Markdown(out, []string{a.seams}, []advise.Measured{*measured}); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
+	return printAdvice(out, &advice)
+}
+
+// base is the workload to begin with.
+func (a *adviseFlags) base() (*advise.Workload, error) {
+	if a.workload != "" {
+		text, err := readFile(a.workload)
+		if err != nil {
+			return nil, err
+		}
+		w := &advise.Workload{}
+		if err := strictJSON(text, w); err != nil {
+			return nil, fmt.Errorf("%s: %w", a.workload, err)
+		}
+		return w, nil
+	}
+	for _, p := range advise.Patterns() {
+		if a.pattern != "" && strings.Contains(strings.ToLower(p.Workload.Name), strings.ToLower(a.pattern)) {
+			return &p.Workload, nil
+		}
+	}
+	return nil, usageError(fmt.Sprintf("--pattern %s: give a word of one of these: %s", a.pattern, strings.Join(patternNames(), "; ")))
+}
+
+func patternNames() (names []string) {
+	for _, p := range advise.Patterns() {
+		names = append(names, p.Workload.Name)
+	}
+	return names
+}
+
+// useEval takes the figures of an evaluation.
+func (a *adviseFlags) useEval(w *advise.Workload) error {
+	f, err := os.Open(a.eval)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	e, err := advise.ReadEval(f, a.chars)
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.eval, err)
+	}
+	w.UseEval(e)
+	return nil
+}
+
+// strictJSON decodes an object whose members must all be known.
+func strictJSON(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the object")
+	}
+	return nil
+}
+
+// change applies --set.
+func (a *adviseFlags) change(w *advise.Workload) error {
+	for _, s := range a.set {
+		name, value, ok := strings.Cut(s, "=")
+		key, err := json.Marshal(name)
+		if !ok || err != nil {
+			return usageError(fmt.Sprintf("--set %s: give NAME=VALUE", s))
+		}
+		if !json.Valid([]byte(value)) { // a word, such as tail
+			quoted, err := json.Marshal(value)
+			if err != nil {
+				return err
+			}
+			value = string(quoted)
+		}
+		if err := strictJSON(fmt.Appendf(nil, "{%s:%s}", key, value), w); err != nil {
+			return usageError(fmt.Sprintf("--set %s: %v", s, err))
+		}
+	}
+	return nil
+}
+
+// measureSeams takes the figures of prompts' ends.
+func (a *adviseFlags) measureSeams(cmd *cobra.Command, w *advise.Workload) (*advise.Measured, error) {
+	t, err := a.tokenizer.open(cmd)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(a.seams)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := advise.NewMeasurer(t)
+	if err != nil {
+		return nil, err
+	}
+	err = advise.ReadSeams(f, func(s advise.Seam) bool {
+		if a.keystrokes {
+			m.AddKeystrokes(s)
+		} else {
+			m.Add(s)
+		}
+		return cmd.Context().Err() == nil
+	})
+	if err := errors.Join(err, cmd.Context().Err()); err != nil {
+		return nil, fmt.Errorf("%s: %w", a.seams, err)
+	}
+	r := m.Result()
+	if r.Seams == 0 {
+		return nil, fmt.Errorf("%s: there is no text in it", a.seams)
+	}
+	w.UseMeasured(&r)
+	return &r, nil
+}
+
+// measureTrace takes lengths, and what prompts share, from a log.
+func (a *adviseFlags) measureTrace(cmd *cobra.Command, path string, w *advise.Workload) error {
+	sim := simulation{engine: engineSGLang, policy: "lru", blockTokens: 1}
+	src := &traceFiles{cmd: cmd, flags: &a.trace, paths: []string{path}}
+	defer src.Close()
+	first, err := src.Next()
+	if err != nil {
+		return fmt.Errorf("%s: there is no request in it: %w", path, err)
+	}
+	opt := replay.Options{Policy: engineSGLang}
+	if len(first.Blocks) > 0 {
+		sim.blockTokens = first.BlockTokens
+	} else if opt.Tokenizer, err = a.tokenizer.open(cmd); err != nil {
+		return err
+	} else if opt.Render, err = openRenderer(cmd.Context(), a.trace.template, a.tokenizer.path, opt.Tokenizer); err != nil {
+		return err
+	}
+	src.Close()
+	src = &traceFiles{cmd: cmd, flags: &a.trace, paths: []string{path}}
+	defer src.Close()
+	opt.NewCache, opt.NewUnlimited = sim.unlimited, sim.unlimited
+	var fresh, outputs, known, shared int64 // requests that share nothing; tokens
+	opt.OnRecord = func(r *replay.Record) error {
+		seen := r.Loss.Tokens() - r.Loss.Content
+		if seen < minShared {
+			fresh++
+		}
+		shared += seen
+		if n := outputTokens(r.Request); n >= 0 {
+			outputs += int64(n)
+			known++
+		}
+		return nil
+	}
+	res, err := replay.Run(cmd.Context(), src, opt)
+	if err != nil {
+		return err
+	}
+	src.Close()
+	src.tell(cmd.ErrOrStderr())
+	n := float64(res.Requests)
+	w.Name = path
+	w.PromptTokens = float64(res.PromptTokens) / n
+	w.Reuse = n / float64(max(fresh, 1))
+	w.SharedTokens = 0
+	if sharing := res.Requests - fresh; sharing > 0 {
+		w.SharedTokens = min(float64(shared)/float64(sharing), w.PromptTokens)
+	}
+	if known > 0 {
+		w.OutputTokens = float64(outputs) / float64(known)
+	}
+	return nil
+}
+
+// minShared is how many tokens a prompt must share with earlier ones to count as
+// one that reuses something: less is a BOS and chance.
+const minShared = 16
+
+// outputTokens is what a request generated; -1 if the trace does not tell.
+func outputTokens(q *trace.Request) int {
+	if q.OutputIDs != nil {
+		return len(q.OutputIDs)
+	}
+	return q.OutputTokens
+}
+
+// printAdvice prints a decision with its figures and the points where it turns.
+func printAdvice(w io.Writer, a *advise.Advice) error {
+	if a.Name != "" {
+		fmt.Fprintf(w, "%s\n", a.Name)
+	}
+	pays := "it pays in " + string(a.Currency)
+	if a.Currency == advise.InNothing {
+		pays = "it does not pay"
+	}
+	fmt.Fprintf(w, "heal: %s; %s\n%s\n\n", a.Heal, pays, a.Why)
+	f := &a.Figures
+	number := func(x float64) string { return fmt.Sprintf("%.2f", x) }
+	rows := [][]string{
+		{"tokens the cache loses a request, unhealed", number(f.TokensLost)},
+		{"and healed (" + string(f.Judged) + ")", number(f.TokensLostHealed)},
+		{"and at most, in one request", number(f.WorstTokens)},
+		{"time of a request, ms", number(f.RequestMS)},
+		{"prefill saved, ms", number(f.PrefillSavedMS)},
+		{"decoding of bytes that the prompt has, ms", number(f.DecodeMS)},
+		{"masks, ms", number(f.MaskMS)},
+		{"net, ms", number(f.NetMS)},
+		{"more right continuations, points", number(100 * f.Matches)},
+	}
+	if err := table(w, 1, []string{"figure", "value"}, rows); err != nil {
+		return err
+	}
+	rows = nil
+	b := &f.BreakEven
+	for _, p := range []struct {
+		name string
+		at   *float64
+	}{
+		{"by the cache alone: unstable tokens (r)", b.CacheUnstable},
+		{"by the cache alone: time of a decode step, ms", b.CacheDecodeMS},
+		{"worth of one more right continuation, ms", b.MatchMS},
+		{"unstable tokens (r)", b.Unstable},
+		{"share of dirty ends", b.DirtyShare},
+		{"prompt tokens", b.PromptTokens},
+		{"batch", b.Batch},
+		{"masked steps a request", b.MaskedSteps},
+	} {
+		value := "nowhere"
+		if p.at != nil {
+			value = fmt.Sprintf("%.4g", *p.at)
+		}
+		rows = append(rows, []string{p.name, value})
+	}
+	fmt.Fprintln(w)
+	if err := table(w, 1, []string{"it turns at", "value"}, rows); err != nil {
+		return err
+	}
+	for i, alt := range a.Alternatives {
+		if i == 0 {
+			fmt.Fprintln(w, "\nelse:")
+		}
+		fmt.Fprintf(w, "  %s: %.2f tokens, %.2f ms a request. %s\n", alt.Do, alt.TokensSaved, alt.SavedMS, alt.Why)
+	}
+	return nil
+}

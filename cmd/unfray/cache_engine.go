@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/unfray/unfray/prefixcache"
+	"github.com/unfray/unfray/prefixcache/live"
+	"github.com/unfray/unfray/prefixcache/replay"
+)
+
+// The values of --engine. trie is no engine: blocks of a trace in a trie, as
+// simulators of traces have them.
+const (
+	engineVLLM     = "vllm"
+	engineSGLang   = "sglang"
+	engineTGI      = "tgi"
+	engineLlamaCpp = "llamacpp"
+	engineTrie     = "trie"
+)
+
+var cacheEngines = []string{engineVLLM, engineSGLang, engineTGI, engineLlamaCpp, engineTrie}
+
+// engineFlags say which caches are simulated: all combinations of the lists.
+type engineFlags struct {
+	engines    []string
+	blockSizes sizes
+	capacities sizes
+	policies   []string
+	slots      int
+	from       string
+	hybrid     []string
+	cacheRAM   int
+}
+
+func (e *engineFlags) add(cmd *cobra.Command, f *pflag.FlagSet) {
+	f.StringSliceVar(&e.engines, "engine", []string{engineVLLM}, "whose cache: "+strings.Join(cacheEngines, ", ")+" (blocks of a trace in a trie, as trace simulators do)")
+	f.Var(&e.blockSizes, "block-size", "tokens of a block or page (default: the engine's: vllm 16, sglang and tgi 1)")
+	f.Var(&e.capacities, "capacity", "tokens that the cache holds, such as 100k or 1.5M; 0: no limit")
+	f.StringSliceVar(&e.policies, "policy", nil, "what is thrown away first: sglang has "+policyNames()+"; trie has fifo, lru, optimal (which knows the future)")
+	f.IntVar(&e.slots, "slots", prefixcache.DefaultSlots, "llamacpp: slots, which share --capacity")
+	f.IntVar(&e.cacheRAM, "cache-ram", prefixcache.DefaultCacheRAM>>20, "llamacpp: MiB for prompts that left their slots, as the server's flag; 0: none")
+	f.StringSliceVar(&e.hybrid, "groups", nil, "vllm: groups of layers of a hybrid model: full, window:TOKENS, mamba; each may end in @BLOCK")
+	f.StringVar(&e.from, "settings-of", "", "KIND=URL of a running server (vllm, sglang, llamacpp) that tells block size and capacity")
+	_ = cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(cacheEngines, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func policyNames() string {
+	var names []string
+	for _, p := range prefixcache.Policies {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}
+
+// A simulation is one cache to replay a trace through.
+type simulation struct {
+	engine      string
+	policy      string // "" where the engine has one only
+	blockTokens int
+	capacity    int // tokens; 0: no limit
+	slots       int
+	cacheRAM    int64 // as prefixcache.SlotsOptions has it
+	groups      []prefixcache.LayerGroup
+}
+
+// name says which cache it is.
+func (s *simulation) name() string {
+	parts := []string{s.engine}
+	if s.policy != "" {
+		parts = append(parts, s.policy)
+	}
+	if s.blockTokens > 1 {
+		parts = append(parts, fmt.Sprintf("block %d", s.blockTokens))
+	}
+	return strings.Join(parts, " ")
+}
+
+// make makes the cache.
+func (s *simulation) make() (prefixcache.Cache, error) { return s.withCapacity(s.capacity) }
+
+// unlimited makes one that never lacks room.
+func (s *simulation) unlimited() (prefixcache.Cache, error) { return s.withCapacity(0) }
+
+func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
+	switch s.engine {
+	case engineVLLM:
+		o := prefixcache.PagedOptions{BlockSize: s.blockTokens, Groups: s.groups}
+		if tokens > 0 {
+			o.Blocks = tokens/s.blockTokens + 1 // and the null block
+		}
+		return prefixcache.NewPaged(o)
+	case engineSGLang:
+		return prefixcache.NewRadix(prefixcache.RadixOptions{PageSize: s.blockTokens, Capacity: tokens, Policy: prefixcache.Policy(s.policy)})
+	case engineTGI:
+		return prefixcache.NewTGI(prefixcache.TGIOptions{BlockSize: s.blockTokens, Capacity: tokens})
+	case engineLlamaCpp:
+		o := prefixcache.SlotsOptions{Slots: s.slots, Context: tokens / s.slots, CacheRAM: s.cacheRAM}
+		if tokens == 0 {
+			// A server without limits: nothing leaves its RAM.
+			o.CacheRAM = prefixcache.CacheRAMUnlimited
+		}
+		return prefixcache.NewSlots(o)
+	}
+	return nil, fmt.Errorf("there is no cache of engine %s", s.engine)
+}
+
+// simulations reads the flags. blockTokens is that of a trace of block hashes, 0
+// for others.
+func (e *engineFlags) simulations(ctx context.Context, f *pflag.FlagSet, traceBlock int) ([]simulation, error) {
+	base := simulation{slots: e.slots, cacheRAM: int64(e.cacheRAM) << 20}
+	if e.cacheRAM == 0 {
+		base.cacheRAM = prefixcache.CacheRAMOff
+	}
+	if e.slots < 1 {
+		return nil, usageError(fmt.Sprintf("--slots %d: a server has at least one", e.slots))
+	}
+	capacities, blocks, engines := e.capacities, e.blockSizes, e.engines
+	if e.from != "" {
+		settings, err := settingsOf(ctx, e.from)
+		if err != nil {
+			return nil, err
+		}
+		if !f.Changed("engine") {
+			engines = []string{string(settings.Engine)}
+		}
+		if !f.Changed("block-size") {
+			blocks = sizes{settings.BlockTokens}
+		}
+		if !f.Changed("capacity") {
+			capacities = sizes{settings.CapacityTokens}
+		}
+		if settings.Slots > 0 && !f.Changed("slots") {
+			base.slots = settings.Slots
+		}
+	}
+	if len(capacities) == 0 {
+		capacities = sizes{0}
+	}
+	var list []simulation
+	for _, engine := range engines {
+		s := base
+		if s.engine = engine; !slices.Contains(cacheEngines, engine) {
+			return nil, usageError(fmt.Sprintf("--engine %s: choose one of %s", engine, strings.Join(cacheEngines, ", ")))
+		}
+		if len(e.hybrid) > 0 && engine == engineVLLM {
+			var err error
+			if s.groups, err = parseGroups(e.hybrid); err != nil {
+				return nil, err
+			}
+		}
+		for _, b := range blockSizesOf(engine, blocks, traceBlock) {
+			if s.blockTokens = b; b < 1 {
+				return nil, usageError("--block-size: a block has at least one token")
+			}
+			for _, p := range e.policiesOf(engine) {
+				s.policy = p
+				for _, s.capacity = range capacities {
+					list = append(list, s)
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// blockSizesOf are the block sizes to try with an engine.
+func blockSizesOf(engine string, given sizes, traceBlock int) sizes {
+	switch {
+	case traceBlock > 0:
+		return sizes{traceBlock} // a trace of block hashes has one size only
+	case engine == engineLlamaCpp:
+		return sizes{1}
+	case len(given) > 0:
+		return given
+	case engine == engineVLLM:
+		return sizes{prefixcache.DefaultBlockSize}
+	}
+	return sizes{1}
+}
+
+// policiesOf are the policies of --policy that the engine knows, or its default.
+func (e *engineFlags) policiesOf(engine string) []string {
+	var known, list []string
+	switch engine {
+	case engineTrie:
+		known = []string{replay.FIFO, replay.LRU, replay.Optimal}
+	case engineSGLang:
+		known = strings.Split(policyNames(), ", ")
+	default:
+		return []string{""}
+	}
+	for _, p := range e.policies {
+		if slices.Contains(known, p) {
+			list = append(list, p)
+		}
+	}
+	switch {
+	case len(list) > 0:
+		return list
+	case engine == engineTrie:
+		return known
+	}
+	return known[:1]
+}
+
+// checkPolicies refuses names that no engine knows.
+func (e *engineFlags) checkPolicies() error {
+	known := append(strings.Split(policyNames(), ", "), replay.FIFO, replay.LRU, replay.Optimal)
+	for _, p := range e.policies {
+		if !slices.Contains(known, p) {
+			return usageError(fmt.Sprintf("--policy %s: sglang has %s; trie has %s, %s, %s", p, policyNames(), replay.FIFO, replay.LRU, replay.Optimal))
+		}
+	}
+	return nil
+}
+
+// parseGroups reads --groups.
+func parseGroups(texts []string) ([]prefixcache.LayerGroup, error) {
+	var groups []prefixcache.LayerGroup
+	for _, text := range texts {
+		var g prefixcache.LayerGroup
+		name, block, sized := strings.Cut(text, "@")
+		kind, window, windowed := strings.Cut(name, ":")
+		var err error
+		if sized {
+			g.BlockSize, err = parseSize(block)
+		}
+		switch {
+		case err != nil:
+		case kind == "full" && !windowed:
+			g.Kind = prefixcache.FullAttention
+		case kind == "mamba" && !windowed:
+			g.Kind = prefixcache.Mamba
+		case kind == "window" && windowed:
+			g.Kind = prefixcache.SlidingWindow
+			g.Window, err = parseSize(window)
+		default:
+			err = fmt.Errorf("a group is full, window:TOKENS or mamba")
+		}
+		if err != nil {
+			return nil, usageError(fmt.Sprintf("--groups %s: %v", text, err))
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// settingsOf asks a server that is given as KIND=URL.
+func settingsOf(ctx context.Context, kindURL string) (live.Settings, error) {
+	engine, probe, err := parseProbe(kindURL)
+	if err != nil {
+		return live.Settings{}, err
+	}
+	s, err := probe.Settings(ctx, engine)
+	if err == nil && s.BlockTokens == 0 {
+		err = fmt.Errorf("%s does not tell the size of its blocks", kindURL)
+	}
+	return s, err
+}
+
+// simulationOf is the cache of a running server.
+func simulationOf(s live.Settings) (*simulation, error) {
+	switch {
+	case s.Engine == live.TGI:
+		return nil, errors.New("TGI does not tell how its cache is made")
+	case !s.Caching:
+		return nil, errors.New("the server does not cache prefixes")
+	case s.BlockTokens == 0:
+		return nil, errors.New("the server does not tell the size of its blocks")
+	}
+	return &simulation{engine: string(s.Engine), policy: s.Policy, blockTokens: s.BlockTokens, capacity: s.CapacityTokens, slots: max(s.Slots, 1)}, nil
+}
+
+// cache simulates the cache of a server that is the only one; nil for others.
+func (s *upstreamSpec) cache(ctx context.Context) (prefixcache.Cache, error) {
+	if len(s.pool.Endpoints) != 1 {
+		return nil, errors.New("several servers have a cache each")
+	}
+	probe := &live.Probe{URL: s.pool.Endpoints[0], Key: s.key}
+	settings, err := probe.Settings(ctx, live.Engine(s.kind))
+	if err != nil {
+		return nil, err
+	}
+	sim, err := simulationOf(settings)
+	if err != nil {
+		return nil, err
+	}
+	return sim.make()
+}
+
+// parseProbe reads KIND=URL.
+func parseProbe(text string) (live.Engine, *live.Probe, error) {
+	kind, address, ok := strings.Cut(text, "=")
+	known := []live.Engine{live.VLLM, live.SGLang, live.LlamaCpp, live.TGI}
+	if !ok || !slices.Contains(known, live.Engine(kind)) {
+		return "", nil, usageError(fmt.Sprintf("%.40s: give KIND=URL, with KIND one of vllm, sglang, llamacpp, tgi", text))
+	}
+	at, err := parseServerURL(kind+"=", address)
+	return live.Engine(kind), &live.Probe{URL: at, Key: upstreamKey()}, err
+}
+
+// parseServerURL reads the address of a server, without /v1.
+func parseServerURL(flag, address string) (*url.URL, error) {
+	at, err := url.Parse(address)
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" {
+		return nil, usageError(fmt.Sprintf("%s: not the address of a server; it is like http://127.0.0.1:8000", flag))
+	}
+	if strings.HasSuffix(strings.TrimRight(at.Path, "/"), "/v1") {
+		return nil, usageError(fmt.Sprintf("%s: leave out /v1 at the end; it comes with each request", flag))
+	}
+	return at, nil
+}
