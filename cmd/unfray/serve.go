@@ -17,6 +17,7 @@ import (
 	"github.com/unfray/unfray"
 	"github.com/unfray/unfray/gateway"
 	"github.com/unfray/unfray/heal"
+	"github.com/unfray/unfray/internal/config"
 )
 
 // defaultListen is where the gateway listens unless told otherwise.
@@ -34,6 +35,7 @@ type serveFlags struct {
 	timeout    time.Duration
 	drain      time.Duration
 	logPrompts bool
+	noPredict  bool
 }
 
 func newServe() *cobra.Command {
@@ -66,6 +68,7 @@ running ones finish. A second signal ends it at once.`,
 	f.DurationVar(&s.timeout, "timeout", 0, "longest time one request may take (default 10m; below 0: no limit)")
 	f.DurationVar(&s.drain, "drain", 0, "time that running requests have to finish when the server stops (default 30s; below 0: none)")
 	f.BoolVar(&s.logPrompts, "log-prompts", false, "write prompts to the log")
+	f.BoolVar(&s.noPredict, "no-cache-prediction", false, "do not log how many tokens of each prompt are expected in the engine's cache")
 	cmd.MarkFlagsMutuallyExclusive("model", "upstream", "config")
 	engineFlagsOnly(cmd)
 	cmd.RunE = handler(func(cmd *cobra.Command, _ []string) error {
@@ -105,6 +108,9 @@ func (s *serveFlags) run(cmd *cobra.Command, m gateway.Model) (err error) {
 	}
 	defer ln.Close()
 	setup := newSetup(slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+	if s.noPredict {
+		setup.prediction = config.Off
+	}
 	defer func() { err = errors.Join(err, setup.Close()) }()
 	if len(s.upstream.addresses) > 0 {
 		spec, err := s.upstream.spec()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unfray/unfray/engine"
 	"github.com/unfray/unfray/gateway"
+	"github.com/unfray/unfray/heal"
 	"github.com/unfray/unfray/internal/config"
 	"github.com/unfray/unfray/internal/upstream"
 )
@@ -28,6 +29,9 @@ type setup struct {
 	slots   int      // of the last server that tells how many requests it works on at once
 	closers []io.Closer
 	tell    func(string)
+	// prediction says whether it is predicted of the next model what its engine has
+	// cached. Unset: it is where prompts are healed, so that all are read.
+	prediction config.Toggle
 
 	admissions map[*upstream.Pool]*admission
 }
@@ -57,12 +61,17 @@ func (s *setup) addEngine(ctx context.Context, flags *modelFlags, m gateway.Mode
 	}
 	s.closers = append(s.closers, e)
 	m.Model = model
-	stats := e.Stats()
-	m.Cache = engine.Simulate(stats.Sequences, stats.Cells)
+	if s.predicts(&m) {
+		stats := e.Stats()
+		m.Cache = engine.Simulate(stats.Sequences, stats.Cells)
+	}
 	s.cfg.Models = append(s.cfg.Models, m)
 	s.lines = append(s.lines, describeAs(m.Name, model))
 	return nil
 }
+
+// predicts reports whether it is predicted what the model's engine has cached.
+func (s *setup) predicts(m *gateway.Model) bool { return s.prediction.Or(m.Heal != heal.Off) }
 
 // addPool makes the connections to a server.
 func (s *setup) addPool(name string, spec *upstreamSpec) (*upstream.Pool, error) {
@@ -123,7 +132,7 @@ func (s *setup) addServed(ctx context.Context, spec *upstreamSpec, pool *upstrea
 	if m.Name != "" {
 		served.Name = m.Name
 	}
-	if served.Model != nil {
+	if served.Model != nil && s.predicts(&served) {
 		if served.Cache, err = spec.cache(ctx); err != nil {
 			s.cfg.Log.Info("what is cached is not predicted", "model", served.Name, "reason", err)
 		}
@@ -205,6 +214,7 @@ func (s *setup) addConfig(ctx context.Context, cfg *config.Config) error {
 	for i := range cfg.Models {
 		c := &cfg.Models[i]
 		m := gateway.Model{Name: c.Name, Aliases: c.Aliases, Heal: c.Heal, AllowedHeal: c.AllowHeal, MaxTokens: c.MaxTokens, Recovery: recoveryOf(&c.Recovery)}
+		s.prediction = c.CachePrediction
 		var err error
 		if c.Upstream == nil {
 			flags := &modelFlags{path: c.File, device: c.Device, threads: c.Threads, context: c.Context, parallel: c.Parallel, queue: c.Queue}
