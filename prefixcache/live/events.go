@@ -46,6 +46,9 @@ type Event struct {
 	Tokens      []vocab.ID // of all the blocks
 	BlockTokens int
 	LoRA        string // name of the adapter
+	// Salt is the cache_salt that SGLang tells beside the tokens; vLLM has it in
+	// Extra.
+	Salt string
 	// Extra are for each block the keys beside its tokens, as text: the adapter's
 	// name, HASH@OFFSET of an item, the salt. It is nil where no block has any.
 	Extra  []string
@@ -159,7 +162,8 @@ func (r *reader) text() string {
 
 // Decode reads a payload as vLLM and SGLang send it: an array of the time, the
 // events and, where it is told, the rank. An event is a map, or an array of the
-// same values in the order of the fields, as vLLM before 0.32 and SGLang send it.
+// same values in the order of the fields, as versions of before the autumn of 2026
+// send it.
 // Fields that this package does not know are passed over. The error is a
 // [*DecodeError].
 func Decode(payload []byte) (*Batch, error) {
@@ -295,6 +299,8 @@ func (r *reader) field(e *Event, name string) {
 		e.BlockTokens = r.count("a block's size")
 	case "lora_name":
 		e.LoRA = r.text()
+	case "cache_salt":
+		e.Salt = r.text()
 	case "medium":
 		e.Medium = r.text()
 	case "group_idx":

@@ -65,6 +65,13 @@ func TestDecode(t *testing.T) {
 			{Kind: Removed, Hashes: []Hash{h(1<<64 - 2), "raw"}, Medium: "GPU"},
 			{Kind: Cleared},
 		}}},
+		// SGLang 0.5.23.
+		{"salt", []any{2.0, []any{object{
+			"type", "BlockStored", "block_hashes", []any{int64(-2)}, "parent_block_hash", nil, "token_ids", []any{9}, "block_size", 1,
+			"lora_id", nil, "medium", "GPU", "cache_salt", "s", "lora_name", "ad",
+		}}, 0}, Batch{Time: 2, Events: []Event{
+			{Kind: Stored, Hashes: []Hash{h(1<<64 - 2)}, Tokens: []vocab.ID{9}, BlockTokens: 1, Medium: "GPU", LoRA: "ad", Salt: "s"},
+		}}},
 		{"bigrams", []any{2, []any{[]any{"BlockStored", []any{1}, nil, []any{[]any{4, 5}, []any{5, 6}}, 2}}, nil, "more"}, Batch{Time: 2, Events: []Event{
 			{Kind: Stored, Hashes: []Hash{h(1)}, Tokens: []vocab.ID{4, 5}, BlockTokens: 2},
 		}}},
@@ -138,6 +145,12 @@ func TestMirrorParts(t *testing.T) {
 	want := Counts{Blocks: 4, Stored: 5, Removed: 1, Orphans: 1, Dropped: 2}
 	if c := m.Counts(); c != want {
 		t.Errorf("%+v, want %+v", c, want)
+	}
+	m = NewMirror(0)
+	apply(m, Event{Kind: Stored, Hashes: []Hash{"s"}, Tokens: prompt[:2], BlockTokens: 2, Salt: "x", LoRA: "ad"},
+		Event{Kind: Stored, Parent: "s", Hashes: []Hash{"t"}, Tokens: prompt[2:4], BlockTokens: 2, Salt: "x", LoRA: "ad"})
+	if n := m.Cached(prompt, prefixcache.Keys{Salt: "x", LoRA: "ad"}); n != 4 || m.Cached(prompt, keys) != 0 || m.Cached(prompt, prefixcache.Keys{LoRA: "ad"}) != 0 {
+		t.Errorf("%d tokens with the salt and the adapter", n)
 	}
 	m.Apply(Update{Restarted: true, Missed: 3})
 	if c := m.Counts(); c.Blocks != 0 || c.Cleared != 1 || c.Missed != 3 || m.Cached(prompt, keys) != 0 {

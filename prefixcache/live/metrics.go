@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -266,7 +267,12 @@ func (p *Probe) vllmSettings(ctx context.Context, s *Settings) error {
 }
 
 func (p *Probe) sglangSettings(ctx context.Context, s *Settings) error {
-	body, err := p.get(ctx, "get_server_info")
+	path := "server_info"
+	body, err := p.get(ctx, path)
+	if old := new(StatusError); errors.As(err, &old) && old.Status == http.StatusNotFound {
+		path = "get_server_info" // its name before 2026
+		body, err = p.get(ctx, path)
+	}
 	if err != nil {
 		return err
 	}
@@ -277,7 +283,7 @@ func (p *Probe) sglangSettings(ctx context.Context, s *Settings) error {
 		MaxTokens int    `json:"max_total_num_tokens"`
 	}
 	if err := json.Unmarshal(body, &info); err != nil {
-		return fmt.Errorf("live: %s: %w", p.URL.JoinPath("get_server_info"), err)
+		return fmt.Errorf("live: %s: %w", p.URL.JoinPath(path), err)
 	}
 	s.BlockTokens, s.Caching, s.Policy = max(info.PageSize, 1), !info.Disabled, info.Policy
 	s.CapacityTokens = info.MaxTokens

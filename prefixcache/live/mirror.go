@@ -122,7 +122,9 @@ func (m *Mirror) store(e *Event) {
 		extra := ""
 		if e.Extra != nil {
 			extra = e.Extra[i]
-		} else if e.LoRA != "" {
+		} else if start := i * e.BlockTokens; e.Parent == "" {
+			extra = extraOf(prefixcache.Keys{LoRA: e.LoRA, Salt: e.Salt}, start, start+e.BlockTokens)
+		} else {
 			extra = e.LoRA
 		}
 		parent, buf = link(buf, parent, extra, e.Tokens[i*e.BlockTokens:(i+1)*e.BlockTokens])

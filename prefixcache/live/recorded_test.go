@@ -208,6 +208,20 @@ func TestLlamaCppCounters(t *testing.T) {
 	}
 }
 
+// TestSGLangSettings reads what SGLang 0.5.23 answers (utils/common.py, build_server_info), and older servers under
+// another name.
+func TestSGLangSettings(t *testing.T) {
+	for _, path := range []string{"/server_info", "/get_server_info"} {
+		s, err := answers(t, map[string]string{path: "sglang-server-info.json"}).Settings(t.Context(), SGLang)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.BlockTokens != 64 || s.CapacityTokens != 120_000 || s.Policy != "slru" || !s.Caching {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
 func TestProbeErrors(t *testing.T) {
 	p := answers(t, map[string]string{"/metrics": "vllm-events.jsonl"})
 	if _, err := p.Read(t.Context()); err == nil {
