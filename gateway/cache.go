@@ -1,14 +1,13 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"log/slog"
-
-	"strconv"
 	"sync"
 
 	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/backend"
+	"github.com/unfray/unfray/heal"
 	"github.com/unfray/unfray/prefixcache"
 	"github.com/unfray/unfray/prefixcache/replay"
 	"github.com/unfray/unfray/vocab"
@@ -34,14 +33,29 @@ func newCacheWatch(c prefixcache.Cache, v *vocab.Vocab) *cacheWatch {
 type prediction struct {
 	watch   *cacheWatch
 	keys    prefixcache.Keys
-	prompts []*unfray.Prepared
+	prompts [][]vocab.ID
 	leases  []prefixcache.Lease // of the prompts that had room
 	held    []int               // their numbers
-	n       int                 // choices of a prompt
-	results []*unfray.Result
+	outputs []output            // by prompt; nil: not known
 
 	cached, boundary int
 	known            bool // every prompt had room
+}
+
+// An output is what was generated after a prompt.
+type output struct {
+	ids []vocab.ID
+	// whole says that the engine computed all of ids: what ended the output came
+	// after them.
+	whole bool
+}
+
+// fed is the output as a simulator takes it, which leaves out its last token.
+func (o output) fed() []vocab.ID {
+	if !o.whole {
+		return o.ids
+	}
+	return append(o.ids[:len(o.ids):len(o.ids)], vocab.None)
 }
 
 // predict begins the requests of a job in the model's simulated cache. It gives
@@ -50,16 +64,48 @@ func (m *model) predict(j *job) *prediction {
 	if m.watch == nil {
 		return nil
 	}
-	p := &prediction{watch: m.watch, prompts: j.prompts, n: j.n, known: true}
+	prompts := make([][]vocab.ID, len(j.prompts))
+	for i, p := range j.prompts {
+		prompts[i] = p.IDs()
+	}
+	return m.watch.begin(j.settings.Fields, prompts)
+}
+
+// predictPassed is predict for a job whose request is passed on: the server makes
+// tokens of the whole prompt. It gives nil too where it makes a prompt of several
+// parts.
+func (m *model) predictPassed(j *job) *prediction {
+	if m.watch == nil || j.settings.Fill != nil {
+		return nil
+	}
+	prompts := make([][]vocab.ID, len(j.prompts))
+	for i, p := range j.prompts {
+		if p.Heals() {
+			c := *j.settings
+			c.Prompt, c.Heal = j.asked[i], heal.Off
+			whole, err := m.Model.Model.Prepare(&c)
+			if err != nil {
+				return nil
+			}
+			p = whole
+		}
+		prompts[i] = p.IDs()
+	}
+	return m.watch.begin(j.settings.Fields, prompts)
+}
+
+// begin begins requests in the simulated cache. fields are those that are the
+// server's business.
+func (w *cacheWatch) begin(fields map[string]json.RawMessage, prompts [][]vocab.ID) *prediction {
+	p := &prediction{watch: w, prompts: prompts, known: true}
 	req := prefixcache.Request{}
-	readKeys(&req, j.settings.Fields)
+	readKeys(&req, fields)
 	p.keys = req.Keys
-	w := m.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, prompt := range j.prompts {
-		req.Prompt = prompt.IDs()
-		p.boundary += w.seen.Add(p.keys, req.Prompt, nil)
+	for i, ids := range prompts {
+		req.Prompt = ids
+		p.boundary += w.seen.Add(p.keys, ids, nil)
 		lease, err := w.cache.Begin(&req)
 		if err != nil {
 			p.known = false // the engine lets it wait, or refuses it
@@ -89,6 +135,22 @@ func readKeys(req *prefixcache.Request, fields map[string]json.RawMessage) {
 	}
 }
 
+// told takes over what a healed request came to. The choices of a prompt share it;
+// the output of the first one stands for all.
+func (p *prediction) told(j *job, results []*unfray.Result) {
+	p.outputs = make([]output, len(p.prompts))
+	for i := range p.prompts {
+		r := results[i*j.n]
+		if r == nil {
+			continue
+		}
+		// A token that ends the generation is not among those of the result. A
+		// server that is to stop at a string learns it when it has gone on.
+		ended := r.FinishReason == backend.FinishStop && (r.StopString == "" || j.model.Upstream != nil)
+		p.outputs[i] = output{r.IDs, ended}
+	}
+}
+
 // end gives the room of the request back.
 func (p *prediction) end() {
 	if p == nil {
@@ -98,99 +160,43 @@ func (p *prediction) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, lease := range p.leases {
-		var output []vocab.ID
-		// The choices of a prompt share its prompt; the first one's output stands
-		// for all.
-		if k := p.held[i] * p.n; k < len(p.results) && p.results[k] != nil {
-			output = p.results[k].IDs
+		var o output
+		if p.outputs != nil {
+			o = p.outputs[p.held[i]]
 		}
-		w.cache.End(lease, output)
-		if len(output) > 0 {
-			w.seen.Add(p.keys, p.prompts[p.held[i]].IDs(), output)
+		w.cache.End(lease, o.fed())
+		if len(o.ids) > 0 {
+			w.seen.Add(p.keys, p.prompts[p.held[i]], o.ids)
 		}
 	}
 }
 
 // note says in the request's record of the log what was expected, and what was
 // lost because text that had been seen has other tokens now.
-func (p *prediction) note(g *Gateway, x *exchange, model string) {
+func (p *prediction) note(g *Gateway, x *exchange, m *model) {
 	if p == nil {
 		return
 	}
 	if p.known {
 		x.note(slog.Int("predicted_cached_tokens", p.cached))
-		g.metrics.tokens.WithLabelValues(model, "predicted_cached").Add(float64(p.cached))
+		g.metrics.tokens.WithLabelValues(m.Name, "predicted_cached").Add(float64(p.cached))
 	}
 	x.note(slog.Int("boundary_loss_tokens", p.boundary))
-	g.metrics.tokens.WithLabelValues(model, "boundary_loss").Add(float64(p.boundary))
+	g.metrics.tokens.WithLabelValues(m.Name, "boundary_loss").Add(float64(p.boundary))
 	if !g.cfg.LogPrompts || len(p.prompts) != 1 {
 		return
 	}
 	// With the tokens the log can be replayed.
-	x.note(slog.Any("prompt_ids", p.prompts[0].IDs()))
+	x.note(slog.Any("prompt_ids", p.prompts[0]))
 	if p.keys.Salt != "" {
 		x.note(slog.String("cache_salt", p.keys.Salt))
 	}
-	if len(p.results) > 0 && p.results[0] != nil {
-		x.note(slog.Any("output_ids", p.results[0].IDs))
-	}
-}
-
-// maxTail is how much of an answer's end is looked through for what it reports:
-// usage comes last in both servers' answers.
-const maxTail = 4 << 10
-
-// tail keeps the end of an answer that is passed on.
-type tail struct{ b []byte }
-
-// reported are where servers say how many tokens of a prompt they had cached.
-var reported = [][]byte{[]byte(`"cached_tokens"`), []byte(`"cache_n"`)}
-
-func (t *tail) write(b []byte) {
-	if len(b) >= maxTail {
-		t.b = append(t.b[:0], b[len(b)-maxTail:]...)
+	if len(p.outputs) == 0 {
 		return
 	}
-	if over := len(t.b) + len(b) - maxTail; over > 0 {
-		t.b = append(t.b[:0], t.b[over:]...)
+	ids := p.outputs[0].ids
+	if eos := m.Model.Model.Tokenizer().Vocab().Specials().EOS; p.outputs[0].whole && eos != vocab.None {
+		ids = append(ids[:len(ids):len(ids)], eos)
 	}
-	t.b = append(t.b, b...)
-}
-
-// cached is what the answer reports last.
-func (t *tail) cached() (n int, ok bool) {
-	at := -1
-	for _, name := range reported {
-		if i := bytes.LastIndex(t.b, name); i > at {
-			at, n = i+len(name), 0
-		}
-	}
-	if at < 0 {
-		return 0, false
-	}
-	rest := bytes.TrimLeft(t.b[at:], " \t\r\n:")
-	end := 0
-	for end < len(rest) && '0' <= rest[end] && rest[end] <= '9' {
-		end++
-	}
-	n, err := strconv.Atoi(string(rest[:end]))
-	return n, err == nil
-}
-
-// forwardWatched passes a request on whose tokens are known, and notes what was
-// expected of the cache beside what the answer reports.
-func (g *Gateway) forwardWatched(x *exchange, m *model, named string, body []byte) error {
-	p := x.expected
-	if p == nil {
-		return g.forward(x, m, named, body)
-	}
-	defer p.end()
-	x.tail = &tail{b: make([]byte, 0, maxTail)}
-	err := g.forward(x, m, named, body)
-	x.note(slog.String("model", m.Name))
-	if n, ok := x.tail.cached(); ok {
-		x.note(slog.Int("cached_tokens", n))
-	}
-	p.note(g, x, m.Name)
-	return err
+	x.note(slog.Any("output_ids", ids))
 }

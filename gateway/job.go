@@ -24,6 +24,7 @@ type job struct {
 	model   *model
 
 	settings *unfray.Request // what all choices share
+	asked    []unfray.Prompt
 	prompts  []*unfray.Prepared
 	n        int    // choices of each prompt
 	seed     *int64 // of the first choice of each prompt; nil: at random
@@ -178,7 +179,7 @@ func (g *Gateway) checkChoices(prompts, n int) error {
 // prepare makes the continuations of prompts, n of each, with the settings that
 // all of them share.
 func (j *job) prepare(r *unfray.Request, prompts []unfray.Prompt, seed *int64) error {
-	j.settings, j.seed = r, seed
+	j.settings, j.seed, j.asked = r, seed, prompts
 	if j.model.Upstream != nil && seed != nil && *seed == -1 {
 		j.seed = nil // both servers' "at random"
 	}
@@ -261,8 +262,8 @@ func (g *Gateway) account(x *exchange, j *job, results []*unfray.Result) {
 	x.note(slog.Int("prompt_tokens", u.PromptTokens), slog.Int("completion_tokens", u.CompletionTokens),
 		slog.Int("cached_tokens", u.PromptTokensDetails.CachedTokens))
 	if j.expected != nil {
-		j.expected.results = results
-		j.expected.note(g, x, j.model.Name)
+		j.expected.told(j, results)
+		j.expected.note(g, x, j.model)
 	}
 }
 

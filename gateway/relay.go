@@ -263,14 +263,14 @@ func (g *Gateway) tryHealed(x *exchange, m *model, q *request) (note string, err
 		x.note(slog.String("not_healed", err.Error()))
 		return noteOf(err), err
 	case j.settings.Heal == heal.Off && !q.whole:
-		x.expected = m.predict(j)
+		x.watch(j)
 		return noNote, nil
 	case !j.heals() && !j.healAsked && !q.whole:
 		x.healed = true // there is nothing to heal
-		x.expected = m.predict(j)
+		x.watch(j)
 		return noNote, nil
 	case needs != "" && !q.whole:
-		x.expected = m.predict(j)
+		x.watch(j)
 		x.note(slog.String("not_healed", needs))
 		return noteUnknownField, nil
 	}

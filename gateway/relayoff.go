@@ -44,6 +44,6 @@ func (g *Gateway) isPlain() (plain, off, native bool) {
 		return false, false, false
 	}
 	m := g.models[0]
-	plain = (m.Recovery.Mode == "" || m.Recovery.Mode == RecoverOff) && m.MaxTokens == 0 && m.Timeout <= 0 && m.NoHeal == nil && (m.AllowedHeal == nil || slices.Contains(m.AllowedHeal, heal.Off))
+	plain = (m.Recovery.Mode == "" || m.Recovery.Mode == RecoverOff) && m.MaxTokens == 0 && m.Timeout <= 0 && m.NoHeal == nil && m.watch == nil && (m.AllowedHeal == nil || slices.Contains(m.AllowedHeal, heal.Off))
 	return plain, m.Heal == heal.Off, m.Native
 }

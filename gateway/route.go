@@ -98,8 +98,8 @@ type exchange struct {
 	inner   bool // it is one of the gateway's own, to go on with another
 	healed  bool // the prompt was healed, or needed no healing
 
-	expected *prediction // of a request that is passed on; nil: nothing is known
-	tail     *tail       // of the answer, where it is looked at; else nil
+	watched *job   // one that is passed on and has a prediction; else nil
+	heard   *heard // of the answer, where it is looked at; else nil
 }
 
 // Header implements [http.ResponseWriter].
@@ -116,8 +116,8 @@ func (x *exchange) Write(b []byte) (int, error) {
 	if x.status == 0 {
 		x.status = http.StatusOK
 	}
-	if x.tail != nil {
-		x.tail.write(b)
+	if x.heard != nil {
+		x.heard.write(b)
 	}
 	return x.w.Write(b)
 }

@@ -386,6 +386,27 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+func TestMarkdown(t *testing.T) {
+	list, err := delimiter.Rank(toys(t)["added"], []delimiter.Candidate{{Text: "-|-"}, {Text: "``"}, {Text: "<s>", Special: true}, {Text: "<s>"}}, delimiter.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := delimiter.Markdown(&b, list); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", b.String())
+	for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
+		if n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"); n != 8 {
+			t.Errorf("%d cells in %s", n-1, line)
+		}
+	}
+	plain := list[slices.IndexFunc(list, func(v delimiter.Verdict) bool { return v.Text == "<s>" && !v.Special })]
+	if !strings.Contains(plain.Summary, "it is a control token where those are recognized") {
+		t.Errorf("of a control token in plain text: %s", plain.Summary)
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	tok := tokenizertest.Toy{}.Open(t)
 	for _, c := range []struct{ text, want string }{

@@ -177,5 +177,8 @@ func (j *judge) verdict(c Candidate) Verdict {
 	}
 	v.Hygiene = rules(&v)
 	v.Summary = summary(&v)
+	if _, ok := j.v.LookupSpecial([]byte(c.Text)); ok && !c.Special {
+		v.Summary += "; it is a control token where those are recognized, and text here"
+	}
 	return v
 }

@@ -143,6 +143,10 @@ type Model struct {
 	AllowHeal []heal.Mode // what a request may ask for; nil: every mode
 	MaxTokens int         // the most that one continuation may have; 0: no limit
 	Recovery  Recovery
+
+	// CachePrediction says whether it is predicted what the engine has cached.
+	// Unset: it is, unless Heal is heal.Off.
+	CachePrediction Toggle
 }
 
 // Limits bound what clients can ask for. 0: default.

@@ -251,7 +251,7 @@ func TestErrorsInModelsAndKeys(t *testing.T) {
 		{"nothing", "‸# nothing\n", one("the file is empty; it needs models at least")},
 		{"text", "‸models\n", one("give a mapping with the keys listeners, keys, upstreams, models, default_upstream, recovery, limits, log, metrics, not text")},
 		{"empty", "models: ‸[]\n", one("models: the list is empty; leave the key out, or give it a value")},
-		{"no mapping", "models: [‸m]\n", one("models[0]: give a mapping with the keys name, aliases, file, context, parallel, threads, queue, device, upstream, upstream_model, tokenizer, heal, allow_heal, max_tokens, recovery, not text")},
+		{"no mapping", "models: [‸m]\n", one("models[0]: give a mapping with the keys name, aliases, file, context, parallel, threads, queue, device, upstream, upstream_model, tokenizer, heal, allow_heal, max_tokens, cache_prediction, recovery, not text")},
 		{"neither file nor upstream", "models:\n- ‸name: a\n", one("models[0]: the model has neither file nor upstream; give one of them")},
 		{"no name", "models:\n- ‸file: a\n", one("models[0].name: name is missing; it has to be there")},
 		{"both", "models:\n- {name: a, file: a, upstream: ‸up}\n" + upstreams, one("models[0].upstream: file is there already; a model has one of them")},
@@ -445,8 +445,8 @@ func TestZeroAndNone(t *testing.T) {
 upstreams:
   u: {kind: vllm, urls: ["http://H:80/a//"], retries: 0, timeouts: {first_token: none, idle: none}, health: {interval: none}}
 models:
-- {name: a, upstream: u, heal: off, aliases: []}
-- {name: b, file: /m.gguf, queue: 0}
+- {name: a, upstream: u, heal: off, aliases: [], cache_prediction: on}
+- {name: b, file: /m.gguf, queue: 0, cache_prediction: off}
 - {name: c, upstream: u, tokenizer: o200k_base=enc/o200k_base.tiktoken}
 limits: {request: none, drain: none, body: 1500KB}
 log: {level: error, prompts: True}
@@ -461,6 +461,11 @@ metrics: off
 	}
 	if c.Models[0].Heal != heal.Off || c.Models[1].Queue != -1 || c.Models[1].File != "/m.gguf" || c.Models[2].Tokenizer != "o200k_base="+filepath.FromSlash("enc/o200k_base.tiktoken") {
 		t.Errorf("models %+v", c.Models)
+	}
+	for i, want := range []Toggle{On, Off, Unset} {
+		if c.Models[i].CachePrediction != want {
+			t.Errorf("models[%d]: cache_prediction %v, want %v", i, c.Models[i].CachePrediction, want)
+		}
 	}
 	if c.Limits != (Limits{MaxBodyBytes: 1_500_000, Request: -1, Drain: -1}) {
 		t.Errorf("limits %+v", c.Limits)

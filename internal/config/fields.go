@@ -134,6 +134,8 @@ var model = object(
 		"Healing that requests may ask for. Default: any."),
 	key("max_tokens", integer("tokens", 1, maxContext, false), func(m *Model) *int { return &m.MaxTokens },
 		"Most tokens of one continuation. Default: no limit."),
+	key("cache_prediction", toggle(), func(m *Model) *Toggle { return &m.CachePrediction },
+		"Whether the log tells how many tokens of a prompt are expected in the engine's cache. Default: on, unless heal is off: then requests need not be read."),
 	key("recovery", recovering, func(m *Model) *Recovery { return &m.Recovery },
 		"What is done to the model's answers. A key that is left out is that of the file's recovery."),
 ).also(oneOfKeys("file", "upstream"))

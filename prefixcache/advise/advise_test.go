@@ -371,6 +371,52 @@ func TestReadEval(t *testing.T) {
 	}
 }
 
+// TestReadRealEval reads what `unfray eval -n 8 --chars 10 --no-bits --modes
+// off,stable,exact --prompt-bytes 400 --json` wrote of keystrokes-rust and
+// humaneval-randomspan, the cuts' own rows left out.
+func TestReadRealEval(t *testing.T) {
+	f, err := os.Open("testdata/eval.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	e, err := advise.ReadEval(f, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct {
+		what      string
+		got, want float64
+	}{
+		{"dirty share", e.DirtyShare, 12.0 / 16}, {"exact dirty", e.Exact.Dirty, 4.0 / 12}, {"stable dirty", e.Stable.Dirty, 4.0 / 12},
+		{"exact clean", e.Exact.Clean, 0}, {"exact passes", e.ForcedExact, 1.0 / 16}, {"stable passes", e.ForcedStable, 5.0 / 16},
+	} {
+		if math.Abs(v.got-v.want) > 1e-9 {
+			t.Errorf("%s is %v, want %v", v.what, v.got, v.want)
+		}
+	}
+	if !strings.Contains(e.Exact.Source, "SmolLM2-135M-Instruct.Q4_1") {
+		t.Errorf("source %q", e.Exact.Source)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	a, err := advise.Advise(typing())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := a.Markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", b.String())
+	for _, want := range []string{"**Heal: exact**", "| tokens lost a request", "| a match is worth at least", "| – |"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
 // FuzzWorkload reads workloads that users write.
 func FuzzWorkload(f *testing.F) {
 	for _, p := range advise.Patterns() {

@@ -144,6 +144,9 @@ func (e *explainer) separator() {
 		if s.Why != "" {
 			e.line("  %s", s.Why)
 		}
+		if s.Instead != "" {
+			e.line("  %q in its place is found everywhere", s.Instead)
+		}
 	}
 }
 

@@ -142,4 +142,7 @@ type SeparatorCheck struct {
 	InText   int     `json:"in_text"`   // places in the prompts' texts
 	InTokens int     `json:"in_tokens"` // of them, where the tokens are there
 	Why      string  `json:"why,omitempty"`
+	// Instead is a separator that is found in all places, tried in the prompts;
+	// empty: none of those that were tried.
+	Instead string `json:"instead,omitempty"`
 }

@@ -42,15 +42,7 @@ func (s *sample) seamTrials() []trial {
 	}
 	trials := []trial{{change: StripBlank, text: "begin what follows the shared part without newlines and blanks",
 		apply: s.atSeams(heads, func(head, rest []byte) []byte { return append(slices.Clone(head), rest[blank(rest):]...) })}}
-	tries := slices.Clone(separators)
-	if v := s.t.Vocab(); s.opts.Special {
-		for _, id := range []vocab.ID{v.Specials().EOT, v.Specials().EOS} {
-			if id != vocab.None {
-				tries = append(tries, string(v.Bytes(id)))
-			}
-		}
-	}
-	for _, sep := range tries {
+	for _, sep := range s.seps() {
 		text := append(slices.Clone(tail), sep...)
 		proof := boundary.Prove
 		if s.opts.Special {
@@ -65,6 +57,19 @@ func (s *sample) seamTrials() []trial {
 	}
 	slices.SortStableFunc(trials, func(a, b trial) int { return rank(a.text) - rank(b.text) })
 	return trials
+}
+
+// seps are the separators that are tried.
+func (a *audit) seps() []string {
+	list := slices.Clone(separators)
+	if v := a.t.Vocab(); a.opts.Special {
+		for _, id := range []vocab.ID{v.Specials().EOT, v.Specials().EOS} {
+			if id != vocab.None {
+				list = append(list, string(v.Bytes(id)))
+			}
+		}
+	}
+	return list
 }
 
 // rank orders separators by their proof.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/unfray/unfray/tokenizer/tokenizertest"
 )
 
 // The figures of a suggestion are those of prompts that were changed by hand.
@@ -46,9 +48,6 @@ func TestSuggestions(t *testing.T) {
 			[]Prompt{answered(first, think+four+"<|im_end|>"), answered(chatML("user", "2+2?", "assistant", think+four, "user", "Sure?", open4), think+"Yes.<|im_end|>"),
 				answered(chatML("user", "2+2?", "assistant", think+four, "user", "Sure?", "assistant", think+"Yes.", "user", "Why?", open4), "")}, ""},
 		{"blanks", KeepBytes, list("A  b.\n"+body, "A b.\n"+body, "A b.\n"+body+" More."), list("A  b.\n"+body, "A  b.\n"+body, "A  b.\n"+body+" More."), ""},
-		{"a seam", StableSeparator,
-			list(body+" At B\nOil is low.", body+" At B\n\nThe belt is worn.", body+" At B\n\n\nNo gauge."),
-			list(body+" At B<|im_end|>Oil is low.", body+" At B<|im_end|>\nThe belt is worn.", body+" At B<|im_end|>\n\nNo gauge."), `"<|im_end|>", which is stable before any continuation`},
 		{"newlines at a seam", StripBlank,
 			list(body+"\n###\nOil is low.", body+"\n###\n\nThe belt is worn.", body+"\n###\n\n\nNo gauge."),
 			list(body+"\n###\nOil is low.", body+"\n###\nThe belt is worn.", body+"\n###\nNo gauge."), ""},
@@ -74,6 +73,42 @@ func TestSuggestions(t *testing.T) {
 				t.Errorf("%q does not say %q", s.Text, c.says)
 			}
 		})
+	}
+}
+
+// A separator takes up a token, so that it pays only where several tokens of the
+// shared part are divided anew: here "abcd" is ab·cd, and "abcdz" is a·bc·dz.
+func TestStableSeparator(t *testing.T) {
+	tok := tokenizertest.Toy{Merges: [][2]string{{"\n", "\n"}, {"d", "z"}, {"c", "d"}, {"b", "c"}, {"a", "b"}}}.Open(t)
+	with := func(sep string) []Prompt {
+		return []Prompt{{Text: []byte("The part: abcd" + sep + ".")}, {Text: []byte("The part: abcd" + sep + "z.")}}
+	}
+	rep, err := Audit(with(""), Options{Tokenizer: tok})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := suggested(rep, StableSeparator); s != nil {
+		t.Errorf("inside a word: %+v", s)
+	}
+	with = func(sep string) []Prompt {
+		return []Prompt{{Text: []byte("The part: (-)." + sep + "x")}, {Text: []byte("The part: (-)." + sep + "!x")}}
+	}
+	tok = tokenizertest.Toy{Merges: [][2]string{{"\n", "\n"}, {".", "!"}, {")", "."}, {"-", ")"}, {"(", "-"}},
+		PreTokenizer: strings.Replace(tokenizertest.ByteLevel, `"use_regex":true`, `"use_regex":false`, 1)}.Open(t)
+	rep, err = Audit(with(""), Options{Tokenizer: tok})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := suggested(rep, StableSeparator)
+	if s == nil || len(rep.Causes) != 1 || rep.Causes[0].Cause != PartBoundary {
+		t.Fatalf("suggestions %+v, causes %+v", rep.Suggestions, rep.Causes)
+	}
+	fixed, err := Audit(with("\n\n"), Options{Tokenizer: tok})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fixed.PromptTokens - fixed.ReusedTokens; s.After.ComputedTokens != want || !strings.HasPrefix(s.Text, `end the shared part with "\n\n", which is stable`) {
+		t.Errorf("%d tokens computed after the change, by hand %d: %s", s.After.ComputedTokens, want, s.Text)
 	}
 }
 

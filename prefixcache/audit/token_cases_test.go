@@ -209,6 +209,15 @@ func TestSeparator(t *testing.T) {
 		if s := rep.Separator; s.InText != 4 || s.InTokens != want || want == 4 || !strings.Contains(s.Why, c.why) {
 			t.Errorf("%s: %+v, want %d found", c.name, s, want)
 		}
+		// What is named in its place is found in all of them.
+		sep := rep.Separator.Instead
+		for _, p := range []string{"Chunk one. # # Chunk two. # # Why?", "Chunk one. # #  Chunk two. # # 1"} {
+			text := strings.ReplaceAll(p, " # # ", sep)
+			if n := countRuns(tok.Encode(nil, []byte(text)), tok.Encode(nil, []byte(sep))); sep != "" && n != strings.Count(text, sep) {
+				t.Errorf("%s: %q is found %d times in %q", c.name, sep, n, text)
+			}
+		}
+		t.Logf("%+v", rep.Separator)
 	}
 	// Where the shared beginning ends in it, its tokens change with what follows.
 	_, q := second(t, Options{Tokenizer: tok, Separator: []byte("\n###\n")}, Prompt{Text: []byte(rules + "\n###\nThe pump")}, Prompt{Text: []byte(rules + "\n###\n\nOil")})

@@ -212,6 +212,9 @@ func (t *turnRun) encode(prompt string) []vocab.ID {
 	var ids []vocab.ID
 	if t.opts.Template {
 		before, _ := t.tok.Template()
+		if sp := t.tok.Vocab().Specials(); len(before) == 0 && sp.AddBOS && sp.BOS != vocab.None {
+			before = []vocab.ID{sp.BOS}
+		}
 		ids = append(ids, before...)
 	}
 	ids = t.tok.EncodeSpecial(ids, []byte(prompt))

@@ -88,9 +88,12 @@ func (t *turnRun) headerStart(i int) (int, error) {
 	return commonBytes([]byte(s.prompt), []byte(without)), nil
 }
 
+// maxControl is how long a control token may be, in bytes.
+const maxControl = 256
+
 // lastControl is the control token at the end of a text, "" if there is none.
 func lastControl(t *turnRun, text string) string {
-	for i := max(0, len(text)-t.tok.Vocab().MaxLen()); i < len(text); i++ {
+	for i := max(0, len(text)-maxControl); i < len(text); i++ {
 		if _, n := t.controls.Match([]byte(text[i:])); n == len(text)-i {
 			return text[i:]
 		}

@@ -27,21 +27,9 @@ func (t *turnRun) derive(prompt string, at int, now time.Time) (string, error) {
 	}
 	without, err := t.render(t.history[:at], false, now)
 	if err != nil {
-		without = prompt // no history that ends in a question: the header cannot be told
+		without = "" // no history that ends in a question: the header cannot be told
 	}
-	n := commonBytes([]byte(prompt), []byte(whole))
-	for n < len(prompt) && n > 0 && !utf8.RuneStart(prompt[n]) {
-		n--
-	}
-	var out string
-	switch open, mark, closing := openThought(prompt); {
-	case n == len(prompt):
-		out = whole[n:]
-	case open >= 0 && n >= open && n >= commonBytes([]byte(prompt), []byte(without)):
-		out = closeThought(prompt[open+len(mark):], reasoning, closing, whole[open:])
-	default:
-		out = whole[n:]
-	}
+	out := answerIn(prompt, whole, commonBytes([]byte(prompt), []byte(without)), m.Text("content"), reasoning)
 	if r := strings.TrimSpace(reasoning); r != "" && !strings.Contains(out, r) {
 		t.report.ReasoningHidden = true
 	}
@@ -50,6 +38,42 @@ func (t *turnRun) derive(prompt string, at int, now time.Time) (string, error) {
 		t.report.ToolsHidden = true
 	}
 	return t.cutAnswer(out, end, without == prompt), nil
+}
+
+// answerIn is what follows a prompt in the text of the whole. header is where
+// the header of the answer begins.
+func answerIn(prompt, whole string, header int, content, reasoning string) string {
+	n := commonBytes([]byte(prompt), []byte(whole))
+	for n < len(prompt) && n > 0 && !utf8.RuneStart(prompt[n]) {
+		n--
+	}
+	open, mark, closing := openThought(prompt)
+	switch {
+	case n == len(prompt):
+		return whole[n:]
+	case open >= header && n >= open:
+		return closeThought(prompt[open+len(mark):], reasoning, closing, whole[open:])
+	case n >= header:
+		return whole[n:]
+	}
+	// What stands before the header is written in another way where an answer
+	// follows.
+	after := func(s string) (string, bool) {
+		i := strings.LastIndex(whole, s)
+		if s == "" || i < 0 {
+			return "", false
+		}
+		return whole[i+len(s):], true
+	}
+	if rest, ok := after(prompt[header:]); ok {
+		return rest
+	}
+	if open >= header {
+		if rest, ok := after(prompt[header:open]); ok {
+			return closeThought(prompt[open+len(mark):], reasoning, closing, rest)
+		}
+	}
+	return content
 }
 
 // openThought finds a reasoning block that a prompt opens at its end: where it

@@ -111,17 +111,28 @@ func (v variant) of(conv *chattemplate.Conversation) *chattemplate.Conversation 
 func probe(ctx context.Context, tmpl *chattemplate.Template, tok *tokenizer.Tokenizer, conv *chattemplate.Conversation, opts TurnsOptions, tools, reasoning bool) (ProbeResult, error) {
 	opts.Outputs, opts.Times = nil, nil
 	var first *chattemplate.RefusedError
+	var hidden *ProbeResult
 	for _, v := range variants {
 		report, err := Turns(ctx, tmpl, tok, v.of(conv), opts)
 		refused := (*chattemplate.RefusedError)(nil)
 		switch {
 		case err == nil:
-			return verdict(report, tools, reasoning), nil
+			res := verdict(report, tools, reasoning)
+			if !report.ToolsHidden || !tools || !v.said {
+				return res, nil
+			}
+			// Some show a call only where nothing is said beside it.
+			if hidden == nil {
+				hidden = &res
+			}
 		case !errors.As(err, &refused):
 			return ProbeResult{}, err
 		case first == nil:
 			first = refused
 		}
+	}
+	if hidden != nil {
+		return *hidden, nil
 	}
 	return ProbeResult{Verdict: Refused, Why: first.Text}, nil
 }

@@ -139,7 +139,7 @@ func recordedSum(s string) string {
 
 func checkTurns(t *testing.T, tmpl *chattemplate.Template, tok *tokenizer.Tokenizer, names chattemplate.Names, name string, want recordedTurns) {
 	t.Helper()
-	conv, err := ProbeConversation(name != "plain" && name != "reasoning", name != "plain" && name != "tools")
+	conv, err := ProbeConversation(name != "plain" && name != "reasoning", strings.Contains(name, "both") || name == "reasoning")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -164,9 +164,10 @@ func link(buf []byte, parent chain, extra string, tokens []vocab.ID) (chain, []b
 }
 
 // Cached is how many of a prompt's tokens the engine would find: whole blocks
-// from the first one on, at least one token left to compute.
+// from the first one on, at least one token left to compute. Events do not tell
+// SGLang's extra_key: of a prompt with one nothing is known, and 0 is returned.
 func (m *Mirror) Cached(prompt []vocab.ID, keys prefixcache.Keys) int {
-	if m.tokens == 0 || len(prompt) == 0 {
+	if m.tokens == 0 || len(prompt) == 0 || keys.Extra != "" {
 		return 0
 	}
 	var parent chain

@@ -142,17 +142,17 @@ func (rd *reader) notes() (notes []string) {
 		note("Without a vocabulary, loss at boundaries is counted as new content.")
 	}
 	if rd.unknownOutput > 0 {
-		note("%d requests do not tell their output: what later prompts repeat of it counts as new content.", rd.unknownOutput)
+		note("Outputs that the trace does not tell: %d. What later prompts repeat of them counts as new content.", rd.unknownOutput)
 	}
 	if rd.otherLength > 0 {
 		if rd.blocks > 0 {
-			note("%d of %d requests have more or fewer blocks than their length needs; they were cut to fit.", rd.otherLength, rd.told)
+			note("Prompts with more or fewer blocks than their length needs: %d of %d. They were cut to fit.", rd.otherLength, rd.told)
 		} else {
-			note("%d of %d prompts have another number of tokens here than the trace tells: the tokenizer or the template may not be the engine's.", rd.otherLength, rd.told)
+			note("Prompts with another number of tokens here than the trace tells: %d of %d. The tokenizer or the template may not be the engine's.", rd.otherLength, rd.told)
 		}
 	}
 	if rd.noContent > 0 {
-		note("%d requests do not tell their prompt, or in a form that needs a tokenizer or a chat template, and were left out.", rd.noContent)
+		note("Requests left out: %d. The trace does not tell their prompt, or in a form that needs a tokenizer or a chat template.", rd.noContent)
 	}
 	return notes
 }

@@ -118,8 +118,8 @@ func TestNotes(t *testing.T) {
 	_, _, res := replayed(t, requests{long, textPrompt("xy", "")}, Options{Tokenizer: tok})
 	want := []string{
 		"Requests run one after the other in the trace's order: none holds room while another runs.",
-		"1 requests do not tell their output: what later prompts repeat of it counts as new content.",
-		"1 of 1 prompts have another number of tokens here than the trace tells: the tokenizer or the template may not be the engine's.",
+		"Outputs that the trace does not tell: 1. What later prompts repeat of them counts as new content.",
+		"Prompts with another number of tokens here than the trace tells: 1 of 1. The tokenizer or the template may not be the engine's.",
 	}
 	if !slices.Equal(res.Notes, want) {
 		t.Errorf("notes %q", res.Notes)
@@ -144,8 +144,8 @@ func TestNotes(t *testing.T) {
 	want = []string{
 		"3 requests run at a time on each worker: the next begins when the oldest ends.",
 		"The router knows which prefixes it sent where, without limit, and not what workers threw away.",
-		"3 requests do not tell their output: what later prompts repeat of it counts as new content.",
-		"1 of 3 requests have more or fewer blocks than their length needs; they were cut to fit.",
+		"Outputs that the trace does not tell: 3. What later prompts repeat of them counts as new content.",
+		"Prompts with more or fewer blocks than their length needs: 1 of 3. They were cut to fit.",
 	}
 	if !slices.Equal(res.Notes, want) {
 		t.Errorf("notes %q", res.Notes)

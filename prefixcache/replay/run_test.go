@@ -196,15 +196,7 @@ func TestLossOfBlocks(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		const size = 4
-		reqs := randomBlocks(rng, 60, 9)
-		for i := range reqs { // identities of whole prefixes
-			reqs[i].Blocks = slices.Clone(reqs[i].Blocks)
-			h := uint64(1)
-			for k, b := range reqs[i].Blocks {
-				h = mix(h, b+1)
-				reqs[i].Blocks[k] = h
-			}
-		}
+		reqs := prefixed(randomBlocks(rng, 60, 9))
 		known, whole := map[uint64]bool{}, map[uint64]bool{}
 		src := reqs
 		_, err := Run(t.Context(), &src, Options{
@@ -383,7 +375,7 @@ func TestResult(t *testing.T) {
 	want := []string{
 		"Requests run one after the other in the trace's order: none holds room while another runs.",
 		"Without a vocabulary, loss at boundaries is counted as new content.",
-		"1 requests do not tell their prompt, or in a form that needs a tokenizer or a chat template, and were left out.",
+		"Requests left out: 1. The trace does not tell their prompt, or in a form that needs a tokenizer or a chat template.",
 	}
 	if !slices.Equal(res.Notes, want) {
 		t.Errorf("notes %q", res.Notes)

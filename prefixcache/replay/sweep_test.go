@@ -8,8 +8,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/unfray/unfray/prefixcache"
 	"github.com/unfray/unfray/prefixcache/trace"
 )
 
@@ -287,3 +289,55 @@ func TestSweepRefuses(t *testing.T) {
 type source func() (*trace.Request, error)
 
 func (f source) Next() (*trace.Request, error) { return f() }
+
+// Engines in a sweep give what a replay through each of them does.
+func TestSweepEngines(t *testing.T) {
+	engines := []Engine{
+		{"vllm", func(blocks, blockTokens int) (BlockCache, error) {
+			return prefixcache.NewPaged(prefixcache.PagedOptions{BlockSize: blockTokens, Blocks: blocks + 1})
+		}},
+		{"sglang", func(blocks, blockTokens int) (BlockCache, error) {
+			return prefixcache.NewRadix(prefixcache.RadixOptions{PageSize: blockTokens, Capacity: blocks * blockTokens})
+		}},
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 20 {
+		reqs := prefixed(randomBlocks(rng, 80, 9))
+		src := reqs
+		res, err := Sweep(t.Context(), &src, SweepOptions{Policies: []string{LRU}, Engines: engines, Capacities: []int{3, 12, 30}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, pt := range res.Points {
+			if i%3 == 0 {
+				continue
+			}
+			src := reqs
+			run, err := Run(t.Context(), &src, Options{NewCache: func() (prefixcache.Cache, error) { return engines[i%3-1].New(pt.Blocks, 4) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pt.Policy != engines[i%3-1].Name || pt.HitTokens != run.HitTokens || pt.Evictions != run.Evictions || pt.PromptTokens != res.PromptTokens {
+				t.Errorf("%+v; a replay gives %d hits, %d evictions", pt, run.HitTokens, run.Evictions)
+			}
+		}
+	}
+	src := randomBlocks(rng, 3, 3)
+	bad := Engine{"bad", func(int, int) (BlockCache, error) { return nil, errors.New("no such option") }}
+	if _, err := Sweep(t.Context(), &src, SweepOptions{Engines: []Engine{bad}, Policies: []string{}, Capacities: []int{2}}); err == nil || err.Error() != "replay: bad with 2 blocks: no such option" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// prefixed gives blocks identities of whole prefixes.
+func prefixed(reqs requests) requests {
+	for i := range reqs {
+		reqs[i].Blocks = slices.Clone(reqs[i].Blocks)
+		h := uint64(1)
+		for k, b := range reqs[i].Blocks {
+			h = mix(h, b+1)
+			reqs[i].Blocks[k] = h
+		}
+	}
+	return reqs
+}

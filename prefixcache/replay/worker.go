@@ -60,14 +60,18 @@ func (q *queueHeap) Pop() any {
 }
 
 // admit begins a job on a worker's cache at the earliest at a moment, and says
-// when. Requests that stand in the way end first.
+// when. Requests that stand in the way end first; a prompt that does not fit
+// when none runs is too large.
 func (p *player) admit(w *worker, j *job, at time.Duration) (prefixcache.Lease, time.Duration, error) {
 	at = max(at, w.free)
 	p.endUntil(w, at)
 	for {
 		lease, err := j.begin(w.cache)
-		if !errors.Is(err, prefixcache.ErrNoRoom) || w.running.len() == 0 {
+		if !errors.Is(err, prefixcache.ErrNoRoom) {
 			return lease, at, err
+		}
+		if w.running.len() == 0 {
+			return lease, at, prefixcache.ErrTooLarge
 		}
 		r := w.running.pop()
 		at = max(at, r.end)

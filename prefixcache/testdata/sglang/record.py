@@ -181,6 +181,7 @@ class Engine:
 def load(where):
     sys.meta_path.insert(0, Finder())
     sys.path.insert(0, where)
+    import torch
     from sglang.srt.managers import schedule_batch
     from sglang.srt.mem_cache import common
     from sglang.srt.mem_cache.allocator.paged import PagedTokenToKVPoolAllocator
@@ -192,6 +193,7 @@ def load(where):
     from sglang.srt.mem_cache.unified_radix_cache import UnifiedRadixCache
     from sglang.srt.sampling.sampling_params import SamplingParams
 
+    torch.set_num_threads(1)
     serving = types.SimpleNamespace(strip_thinking_cache=False)
     spec = types.SimpleNamespace(speculative_algorithm=None)
     for module in (common, schedule_batch):
@@ -225,8 +227,8 @@ def main():
         Options(16, 1600, "tlru", config={"threshold": 100}),
         Options(1, 300, "lru", bigrams=True),
         Options(16, 1600, "lru", chunk=32, bigrams=True),
-        Options(1, 1 << 20, "lru"),
-        Options(16, 1 << 20, "lru"),
+        Options(1, 1 << 15, "lru"),
+        Options(16, 1 << 15, "lru"),
     ]
     for seed, o in enumerate(options):
         runs = []

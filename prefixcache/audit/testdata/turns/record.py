@@ -136,23 +136,37 @@ def answer(model, prompt, history, message, tools):
     try:
         without = model.render(history, tools, False, **model.arguments)
     except Exception:
-        without = prompt
-    reasoning = message.get(model.reasoning) or ""
+        without = ""
+    out = answer_in(prompt, whole, common(prompt, without), message["content"] or "", message.get(model.reasoning) or "")
+    return cut(model, out, message, without == prompt)
+
+
+def answer_in(prompt, whole, header, content, reasoning):
     n = common(prompt, whole)
     trimmed = prompt.rstrip()
     block = next(((len(trimmed) - len(o), o, c) for o, c in THOUGHTS if trimmed.endswith(o)), None)
-    if n < len(prompt) and block and n >= block[0] and n >= common(prompt, without):
+
+    def closed(rest):
         at, opening, closing = block
-        rest, blanks = whole[at:], prompt[at + len(opening):]
         if rest.startswith(closing):
-            out = reasoning + rest
-        elif blanks.endswith("\n"):
-            out = reasoning + "\n" + closing + "\n\n" + rest
-        else:
-            out = reasoning + closing + rest
-    else:
-        out = whole[n:]
-    return cut(model, out, message, without == prompt)
+            return reasoning + rest
+        if prompt[at + len(opening):].endswith("\n"):
+            return reasoning + "\n" + closing + "\n\n" + rest
+        return reasoning + closing + rest
+
+    if n == len(prompt):
+        return whole[n:]
+    if block and block[0] >= header and n >= block[0]:
+        return closed(whole[block[0]:])
+    if n >= header:
+        return whole[n:]
+    head = prompt[header:]
+    if head and head in whole:
+        return whole[whole.rindex(head) + len(head):]
+    if block and block[0] > header and prompt[header:block[0]] in whole:
+        head = prompt[header:block[0]]
+        return closed(whole[whole.rindex(head) + len(head):])
+    return content
 
 
 def leaves(v):
@@ -214,10 +228,10 @@ def varied(messages, system, said):
     return messages
 
 
-def record(model, tools, reasoning, drop):
+def record(model, tools, reasoning, drop, silent=False):
     messages, listed = probe(tools, reasoning)
     first = None
-    for system, said in ((True, True), (False, True), (True, False), (False, False)):
+    for system, said in ((True, True), (False, True), (True, False), (False, False))[2 * silent:]:
         try:
             return {"system": system, "said": said, "steps": turns(model, varied(messages, system, said), listed, drop)}
         except Exception as e:
@@ -237,6 +251,7 @@ def main():
         for name, args in {
             "plain": (False, False, False), "tools": (True, False, False), "reasoning": (False, True, False), "both": (True, True, False),
             "both, reasoning not sent back": (True, True, True),
+            "tools, nothing beside calls": (True, False, False, True),
         }.items():
             entry["probes"][name] = record(model, *args)
         model.arguments = {"enable_thinking": True, "thinking": True}
@@ -244,8 +259,8 @@ def main():
         out.append(entry)
     versions = {"transformers": transformers.__version__, "jinja2": jinja2.__version__, "tokenizers": tokenizers.__version__}
     with open(os.path.join(HERE, "drift.json"), "w", encoding="utf-8") as f:
-        json.dump({**versions, "models": out}, f, ensure_ascii=False, indent=1)
-        f.write("\n")
+        text = json.dumps({**versions, "models": out}, ensure_ascii=False)
+        f.write(re.sub(r'(?<=[\[{,]) ?(?=\{"prompt"|"(?:tokenizer|tokenizers|models|probes|steps)": )', "\n", text) + "\n")
 
 
 main()
