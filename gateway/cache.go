@@ -144,11 +144,22 @@ func (p *prediction) told(j *job, results []*unfray.Result) {
 		if r == nil {
 			continue
 		}
-		// A token that ends the generation is not among those of the result. A
-		// server that is to stop at a string learns it when it has gone on.
-		ended := r.FinishReason == backend.FinishStop && (r.StopString == "" || j.model.Upstream != nil)
-		p.outputs[i] = output{r.IDs, ended}
+		p.outputs[i] = output{r.IDs, ended(r) || j.model.Upstream != nil && overruns(r)}
 	}
+}
+
+// ended reports whether a token ended the continuation, which is not among those
+// of the result.
+func ended(r *unfray.Result) bool {
+	return r.FinishReason == backend.FinishStop && r.StopString == ""
+}
+
+// overruns reports whether a server goes on behind the last token of the result,
+// and is told to end. So it is at a stop string, and at a limit where it was
+// asked for a token more for each byte of the prompt's end, and needed fewer.
+func overruns(r *unfray.Result) bool {
+	replayed := r.Healing.Mode == heal.Stable || r.Healing.Mode == heal.Last
+	return r.StopString != "" || r.FinishReason == backend.FinishLength && replayed && r.Healing.TokensReplayed < r.Healing.BytesPending
 }
 
 // end gives the room of the request back.

@@ -47,6 +47,7 @@ type exchange struct {
 // An exchangeStep is a request of an exchange and what the engine told.
 type exchangeStep struct {
 	Base, Keep int
+	Cut        [2]int // start and length of what is left out of that
 	New        []vocab.ID
 	Max        int
 	EOS        bool
@@ -92,6 +93,8 @@ func (x *exchange) prompt(prompts [][]vocab.ID, i int) []vocab.ID {
 	if s.Base >= 0 {
 		p = slices.Concat(prompts[s.Base], x.steps[s.Base].Output)
 		p = p[:min(s.Keep, len(p))]
+		from := min(s.Cut[0], len(p))
+		p = slices.Delete(p, from, min(from+s.Cut[1], len(p)))
 	}
 	return append(p, s.New...)
 }
@@ -117,35 +120,33 @@ func (x *exchange) replay(t *testing.T, c Cache, slots bool) (hits, differ int) 
 		hits += s.Cached
 		return l, nil
 	}
-	for i := 0; i < len(x.steps); i++ {
+	type run struct {
+		lease Lease
+		step  int
+	}
+	var running []run
+	for i := range x.steps {
 		prompts = append(prompts, x.prompt(prompts, i))
-		host, err := begin(i)
+		l, err := begin(i)
+		if errors.Is(err, ErrNoRoom) && len(running) > 0 { // the engine made it wait for the step before
+			c.End(running[0].lease, x.steps[running[0].step].Output)
+			running = running[:0]
+			l, err = begin(i)
+		}
 		if err != nil {
 			t.Fatalf("step %d: %v", i, err)
 		}
+		running = append(running, run{l, i})
 		if i+1 < len(x.steps) && x.steps[i+1].Beside {
-			prompts = append(prompts, x.prompt(prompts, i+1))
-			guest, err := begin(i + 1)
-			if errors.Is(err, ErrNoRoom) { // it waited for its host
-				c.End(host, x.steps[i].Output)
-				if host, err = begin(i + 1); err != nil {
-					t.Fatalf("step %d: %v", i+1, err)
-				}
-				i++
-			} else if err != nil {
-				t.Fatalf("step %d: %v", i+1, err)
-			} else {
-				first, second := i+1, i
-				if x.steps[i+1].Late {
-					guest, host, first, second = host, guest, i, i+1
-				}
-				c.End(guest, x.steps[first].Output)
-				c.End(host, x.steps[second].Output)
-				i++
-				continue
-			}
+			continue
 		}
-		c.End(host, x.steps[i].Output)
+		if !x.steps[i].Late {
+			slices.Reverse(running)
+		}
+		for _, r := range running {
+			c.End(r.lease, x.steps[r.step].Output)
+		}
+		running = running[:0]
 	}
 	return hits, differ
 }
@@ -273,7 +274,7 @@ func TestConformanceSlots(t *testing.T) {
 			x := readExchange(t, filepath.Join("testdata", "llamacpp", name+".jsonl"))
 			s := servertest.Llama(t, servertest.LlamaOptions{Slots: x.Settings.Slots, Context: x.Settings.Context / x.Settings.Slots, Threads: 1,
 				Settings: map[string]any{"kv_unified": x.Settings.Unified}})
-			x.rerun(t, 40, askLlama(s.URL))
+			x.rerun(t, 30, askLlama(s.URL))
 			c, err := NewSlots(x.slotsOptions())
 			if err != nil {
 				t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package prefixcache simulates the prefix caches of serving engines on token
 // IDs: what of a prompt an engine finds computed, what it keeps, and what it
-// throws away. [Paged] does as vLLM's V1 engine, [Radix] as SGLang and TGI,
-// [Slots] as llama.cpp's server.
+// throws away. [Paged] does as vLLM's V1 engine, [Radix] as SGLang, [TGI] as
+// text-generation-inference, [Slots] as llama.cpp's server.
 //
 // A simulator takes requests in the order in which the engine admits them, and
 // a request holds its room from [Cache.Begin] to [Cache.End]. It knows no time:

@@ -1,9 +1,7 @@
 package prefixcache
 
 import (
-	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"slices"
 
@@ -58,6 +56,8 @@ type RadixOptions struct {
 
 // A Radix simulates the prefix cache of SGLang, as version 0.5.23 runs it for
 // models with full attention: UnifiedRadixCache (mem_cache/unified_radix_cache.py).
+// RadixCache, which came before it, does the same, except that under FIFO and
+// FILO it dates a node that is cut off another anew.
 //
 // It takes requests as the scheduler does that runs one at a time: each is
 // looked up when it is admitted, and its prompt is in the tree before the next
@@ -72,10 +72,9 @@ type Radix struct {
 	pages   int // of the capacity; math.MaxInt: no limit
 	private int // pages that running requests hold outside of the tree
 	stats   Stats
-	seed    maphash.Seed
+	cutter  cutter
 	syms    []uint64 // scratch: a symbol per token
 	atoms   []uint64 // scratch: an atom per page
-	page    []byte   // scratch: a page to hash
 }
 
 // A radixRun is a running request.
@@ -114,7 +113,10 @@ func NewRadix(o RadixOptions) (*Radix, error) {
 	case !slices.Contains(Policies, o.Policy):
 		return nil, fmt.Errorf("prefixcache: no policy %q: use one of %q", o.Policy, Policies)
 	}
-	r := &Radix{o: o, pages: math.MaxInt, seed: maphash.MakeSeed()}
+	r := &Radix{o: o, pages: math.MaxInt, cutter: newCutter(o.PageSize)}
+	if o.Bigrams {
+		r.cutter.more = 1
+	}
 	if o.Capacity > 0 {
 		r.pages = o.Capacity / o.PageSize
 	}
@@ -126,8 +128,8 @@ func NewRadix(o RadixOptions) (*Radix, error) {
 // the prompt needs, but nothing for the output.
 func (r *Radix) Begin(q *Request) (Lease, error) {
 	space := radixSpace{q.Keys.Salt, q.Keys.LoRA, q.Keys.Extra}
-	r.symbols(q)
-	r.atoms = r.cut(r.atoms[:0], r.syms)
+	r.syms = r.cutter.symbols(r.syms[:0], q.Prompt, q.Keys.Media)
+	r.atoms = r.cutter.cut(r.atoms[:0], r.syms)
 	run := &radixRun{space: space, tokens: len(q.Prompt), priority: q.Priority}
 	l, err := r.begin(run, q.Bypass)
 	if err == nil {
@@ -161,7 +163,7 @@ func (r *Radix) begin(run *radixRun, bypass bool) (Lease, error) {
 		return Lease{}, fmt.Errorf("%w: %d tokens and a page, of %d", ErrTooLarge, n, r.pages*p)
 	}
 	// The last token is computed again, for its logits.
-	if limit := min(len(r.atoms), max(n-1-r.bigram(), 0)/p); !bypass {
+	if limit := min(len(r.atoms), max(n-1-r.cutter.more, 0)/p); !bypass {
 		run.node = r.tree.match(run.space, r.atoms[:limit])
 	}
 	cached := 0
@@ -200,7 +202,7 @@ func (r *Radix) prefill(run *radixRun, cached int) {
 		r.makeRoom(want)
 		r.hold(run, ceilDiv(end, p)-ceilDiv(at, p))
 
-		pages := max(end-r.bigram(), 0) / p
+		pages := max(end-r.cutter.more, 0) / p
 		from := 0
 		if run.node != nil {
 			from = run.node.end
@@ -235,10 +237,8 @@ func (r *Radix) End(l Lease, output []vocab.ID) {
 	r.decode(run, len(output))
 	r.atoms = r.atoms[:0]
 	if !run.blocks {
-		for _, id := range output[:min(run.fed, len(output))] {
-			run.tail = append(run.tail, uint64(uint32(id)))
-		}
-		r.atoms = r.cut(r.atoms, run.tail)
+		run.tail = r.cutter.symbols(run.tail, output[:min(run.fed, len(output))], nil)
+		r.atoms = r.cutter.cut(r.atoms, run.tail)
 	}
 	r.finish(l.id, run, r.atoms)
 }
@@ -326,47 +326,3 @@ func (r *Radix) makeRoom(pages int) {
 		r.stats.Evictions += int64(n)
 	}
 }
-
-// bigram is how many tokens an atom takes in besides those of its page.
-func (r *Radix) bigram() int {
-	if r.o.Bigrams {
-		return 1
-	}
-	return 0
-}
-
-// symbols writes a symbol per token of the prompt to r.syms. The placeholders of
-// an item stand for its content.
-func (r *Radix) symbols(q *Request) {
-	r.syms = slices.Grow(r.syms[:0], len(q.Prompt))[:len(q.Prompt)]
-	for i, id := range q.Prompt {
-		r.syms[i] = uint64(uint32(id))
-	}
-	at := 0
-	for _, m := range q.Keys.Media {
-		sym := maphash.String(r.seed, m.Hash) | 1<<63
-		for at = max(at, m.Offset); at < min(m.Offset+m.Length, len(r.syms)); at++ {
-			r.syms[at] = sym
-		}
-	}
-}
-
-// cut appends an atom to dst for each whole page of syms. Pages of several
-// tokens are known by a hash of 64 bits under a random seed.
-func (r *Radix) cut(dst, syms []uint64) []uint64 {
-	p, b := r.o.PageSize, r.bigram()
-	if p == 1 && b == 0 {
-		return append(dst, syms...)
-	}
-	for len(syms) >= p+b {
-		r.page = r.page[:0]
-		for _, s := range syms[:p+b] {
-			r.page = binary.LittleEndian.AppendUint64(r.page, s)
-		}
-		dst = append(dst, maphash.Bytes(r.seed, r.page))
-		syms = syms[p:]
-	}
-	return dst
-}
-
-func ceilDiv(a, b int) int { return (a + b - 1) / b }

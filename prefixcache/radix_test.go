@@ -27,7 +27,7 @@ type radixTrace struct {
 		Prefill    int `json:"threshold"`
 		NextPrompt int `json:"next_prompt_estimate"`
 	}
-	Events   []radixEvent
+	Events []radixEvent
 }
 
 type radixEvent struct {

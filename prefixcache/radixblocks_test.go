@@ -142,7 +142,7 @@ func blockTrace(blocks int) [][]uint64 {
 // The figures are of blocks that requests ask for; capacity is what share of the
 // distinct ones the cache holds. bytes/held is the heap per block held.
 func BenchmarkRadixBlocks(b *testing.B) {
-	for _, blocks := range []int{1e4, 1e5, 1e6} {
+	for _, blocks := range []int{1e4, 1e5, 1e6, 1e7} {
 		trace := blockTrace(blocks)
 		for _, capacity := range []int{0, blocks / 20} {
 			b.Run(fmt.Sprintf("blocks=%d/capacity=%d", blocks, capacity), func(b *testing.B) {

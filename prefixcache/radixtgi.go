@@ -2,9 +2,7 @@ package prefixcache
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"slices"
 
@@ -29,16 +27,16 @@ type TGIOptions struct {
 // and RadixTrie of its last version (backends/v3/src/radix.rs, commit db931fcf).
 // It keeps prompts, never output, and puts a prompt into its trie when the
 // request ends, so that requests that run together share only what was there
-// before. The adapter, the salts and the items of [Keys] play no part.
+// before. [Keys] play no part: TGI has no salts, and switches the cache off for
+// models with adapters or images.
 type TGI struct {
 	o       TGIOptions
 	running map[uint64]*tgiRun
 	lastID  uint64
 	free    int // blocks; math.MaxInt without a limit
 	stats   Stats
-	seed    maphash.Seed
-	page    []byte   // scratch: a block to hash
-	atoms   []uint64 // scratch
+	cutter  cutter
+	syms    []uint64 // scratch: a symbol per token
 
 	kids   map[radixEdge]*tgiNode
 	leaves leafHeap[*tgiNode]
@@ -54,6 +52,7 @@ type tgiNode struct {
 	slot     uint64 // decides between nodes accessed at the same time
 	parent   *tgiNode
 	edge     []uint64 // a block each
+	slack    int      // blocks before edge that its array still holds
 	refs     int      // children, and running requests
 	accessed int64
 	pos      int // in TGI.leaves; -1: not there
@@ -83,7 +82,7 @@ func NewTGI(o TGIOptions) (*TGI, error) {
 	case o.Capacity < 0 || o.Capacity > 0 && o.Capacity < 2*o.BlockSize:
 		return nil, fmt.Errorf("prefixcache: a capacity of %d tokens holds no block of %d besides the server's own: give at least two, or 0 for no limit", o.Capacity, o.BlockSize)
 	}
-	c := &TGI{o: o, seed: maphash.MakeSeed()}
+	c := &TGI{o: o, cutter: newCutter(o.BlockSize)}
 	c.Reset()
 	return c, nil
 }
@@ -116,15 +115,34 @@ func (c *TGI) Stats() Stats {
 
 // Begin implements [Cache]. A request with Bypass is not kept either.
 func (c *TGI) Begin(q *Request) (Lease, error) {
-	n, b := len(q.Prompt), c.o.BlockSize
+	if q.Bypass {
+		return c.begin(nil, len(q.Prompt))
+	}
+	c.syms = c.cutter.symbols(c.syms[:0], q.Prompt, nil)
+	return c.begin(c.cutter.cut(nil, c.syms), len(q.Prompt))
+}
+
+// BeginBlocks admits a prompt of tokens tokens of which only the identities of
+// its blocks are known; see [Radix.BeginBlocks]. The cache must have been made
+// with the block's size as BlockSize.
+func (c *TGI) BeginBlocks(blocks []uint64, tokens int) (Lease, error) {
+	b := c.o.BlockSize
+	if tokens < 0 || ceilDiv(tokens, b) > len(blocks) {
+		return Lease{}, fmt.Errorf("prefixcache: %d tokens are not in %d blocks of %d: give the prompt's length, and make the cache with the trace's block size", tokens, len(blocks), b)
+	}
+	return c.begin(slices.Clone(blocks[:tokens/b]), tokens)
+}
+
+// begin admits a prompt of n tokens with those whole blocks, which it keeps.
+func (c *TGI) begin(prompt []uint64, n int) (Lease, error) {
+	b := c.o.BlockSize
 	need := ceilDiv(max(n+c.o.Output-1, 0), b)
 	if c.o.Capacity > 0 && need > c.blocks()-1 {
 		return Lease{}, fmt.Errorf("%w: %d blocks of %d tokens, of %d", ErrTooLarge, need, b, c.blocks()-1)
 	}
-	run := &tgiRun{node: c.root, blocks: need}
-	if !q.Bypass {
-		run.prompt = c.cut(q.Prompt)
-		run.node, run.cached = c.find(run.prompt)
+	run := &tgiRun{prompt: prompt, node: c.root, blocks: need}
+	if prompt != nil {
+		run.node, run.cached = c.find(prompt)
 	}
 	c.incref(run.node)
 	if !c.reclaim(need - run.cached) {
@@ -179,25 +197,6 @@ func (c *TGI) End(l Lease, _ []vocab.ID) {
 	}
 }
 
-// cut returns an atom for each whole block of the prompt; one of several tokens
-// is known by a hash of 64 bits under a random seed.
-func (c *TGI) cut(prompt []vocab.ID) []uint64 {
-	b := c.o.BlockSize
-	atoms := make([]uint64, 0, len(prompt)/b)
-	for ; len(prompt) >= b; prompt = prompt[b:] {
-		if b == 1 {
-			atoms = append(atoms, uint64(uint32(prompt[0])))
-			continue
-		}
-		c.page = c.page[:0]
-		for _, id := range prompt[:b] {
-			c.page = binary.LittleEndian.AppendUint32(c.page, uint32(id))
-		}
-		atoms = append(atoms, maphash.Bytes(c.seed, c.page))
-	}
-	return atoms
-}
-
 // find returns the node in which the longest held prefix of key ends, and the
 // blocks of that prefix. The whole node is in use then, also what does not match.
 func (c *TGI) find(key []uint64) (*tgiNode, int) {
@@ -246,7 +245,7 @@ func (c *TGI) insert(key []uint64) int {
 func (c *TGI) split(node *tgiNode, n int) *tgiNode {
 	top := c.add(node.parent, slices.Clone(node.edge[:n]))
 	top.parent.refs-- // it had node as its child before
-	node.edge = slices.Clone(node.edge[n:])
+	node.edge = dropFront(node.edge, n, &node.slack)
 	node.parent = top
 	c.kids[radixEdge{top.slot, node.edge[0]}] = node
 	c.incref(top)
@@ -275,7 +274,10 @@ func (c *TGI) evict(blocks int) int {
 	for evicted < blocks && len(c.leaves.nodes) > 0 {
 		n := c.leaves.nodes[0]
 		if want := blocks - evicted; want < len(n.edge) {
-			n.edge = slices.Clone(n.edge[:len(n.edge)-want])
+			n.edge = n.edge[:len(n.edge)-want]
+			if cap(n.edge) > 2*len(n.edge) {
+				n.edge = slices.Clone(n.edge)
+			}
 			evicted = blocks
 			break
 		}

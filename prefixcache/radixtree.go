@@ -3,7 +3,11 @@ package prefixcache
 import (
 	"cmp"
 	"container/heap"
+	"encoding/binary"
+	"hash/maphash"
 	"slices"
+
+	"github.com/unfray/unfray/vocab"
 )
 
 // A radixSpace separates entries that never share a node, although their tokens
@@ -206,15 +210,23 @@ func (t *radixTree) split(child *radixNode, n int) *radixNode {
 	t.kids[radixEdge{top.parent.id, top.edge[0]}] = top
 
 	child.parent = top
-	child.edge = child.edge[n:]
-	// Copying what remains at every cut would take quadratic time.
-	if child.slack += n; child.slack > len(child.edge) {
-		child.edge, child.slack = slices.Clone(child.edge), 0
-	}
+	child.edge = dropFront(child.edge, n, &child.slack)
 	t.kids[radixEdge{top.id, child.edge[0]}] = child
 	child.access = t.tick()
 	t.leaves.fix(child)
 	return top
+}
+
+// dropFront cuts n pages off. It copies what remains where slack, the pages that
+// were cut off before, outweighs it: always would take quadratic time, never
+// would keep what nobody needs.
+func dropFront(edge []uint64, n int, slack *int) []uint64 {
+	edge = edge[n:]
+	if *slack += n; *slack > len(edge) {
+		*slack = 0
+		return slices.Clone(edge)
+	}
+	return edge
 }
 
 // lock keeps the path that ends at n; nil is the root, which is never evicted.
@@ -338,3 +350,48 @@ func (h *leafHeap[N]) Pop() any {
 	*n.position() = -1
 	return n
 }
+
+// A cutter makes of tokens the atoms that a tree holds: one for a page.
+type cutter struct {
+	size int // of a page, in tokens
+	more int // tokens after the page that its atom covers, too
+	seed maphash.Seed
+	page []byte // scratch
+}
+
+func newCutter(size int) cutter { return cutter{size: size, seed: maphash.MakeSeed()} }
+
+// symbols appends a number for each token to dst. The placeholders of an item
+// stand for its content.
+func (c *cutter) symbols(dst []uint64, ids []vocab.ID, media []Media) []uint64 {
+	first := len(dst)
+	for _, id := range ids {
+		dst = append(dst, uint64(uint32(id)))
+	}
+	syms, at := dst[first:], 0
+	for _, m := range media {
+		sym := maphash.String(c.seed, m.Hash) | 1<<63
+		for at = max(at, m.Offset); at < min(m.Offset+m.Length, len(syms)); at++ {
+			syms[at] = sym
+		}
+	}
+	return dst
+}
+
+// cut appends an atom for each whole page of syms. A page of several tokens is
+// known by a hash of 64 bits under a random seed.
+func (c *cutter) cut(dst, syms []uint64) []uint64 {
+	if c.size == 1 && c.more == 0 {
+		return append(dst, syms...)
+	}
+	for ; len(syms) >= c.size+c.more; syms = syms[c.size:] {
+		c.page = c.page[:0]
+		for _, s := range syms[:c.size+c.more] {
+			c.page = binary.LittleEndian.AppendUint64(c.page, s)
+		}
+		dst = append(dst, maphash.Bytes(c.seed, c.page))
+	}
+	return dst
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

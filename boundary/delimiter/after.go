@@ -62,27 +62,61 @@ func (j *judge) after(c Candidate) Side {
 	return s
 }
 
-// tryCharacters puts characters behind the separator that begin with the bytes
-// of a break without an example, and tells change of those that change ids, the
-// tokens of before and the separator. It returns how many it tried.
+// tryCharacters puts text behind the separator that begins with the bytes of a
+// break without an example, and tells change of what changes ids, the tokens of
+// before and the separator. It returns how many it tried.
 func (j *judge) tryCharacters(c Candidate, before string, ids []vocab.ID, b *boundary.Break, change *Change) (tried int) {
-	for _, r := range characters() {
-		lead := string(r)[0]
-		if !b.Next.Has(lead) || change.bytes.Has(lead) {
-			continue
+	try := func(next string) {
+		if !b.Next.Has(next[0]) || change.bytes.Has(next[0]) {
+			return
 		}
 		tried++
-		all := j.encode(c.Special, before, c.Text+string(r))
+		all := j.encode(c.Special, before, c.Text+next)
 		if vocab.CommonPrefix(all, ids) == len(ids) {
-			continue
+			return
 		}
-		change.bytes.Set(lead)
+		change.bytes.Set(next[0])
 		if change.Becomes == nil {
-			change.Next = string(r)
-			change.Becomes = j.reaching(c, before, c.Text+string(r), slices.Clone(all))
+			change.Next = next
+			change.Becomes = j.reaching(c, before, c.Text+next, slices.Clone(all))
 		}
 	}
+	for _, next := range j.joining(before+c.Text, &b.Next) {
+		try(next)
+	}
+	for _, r := range characters() {
+		try(string(r))
+	}
 	return tried
+}
+
+// maxJoining bounds the tokens that are tried as the way on from a text.
+const maxJoining = 1 << 14
+
+// joining lists what follows text in tokens that begin with its last bytes and
+// go on with one of the next bytes, made whole characters.
+func (j *judge) joining(text string, next *boundary.ByteSet) (list []string) {
+	for k := 1; k <= min(len(text), j.v.MaxLen()-1); k++ {
+		for b := range 256 {
+			if !next.Has(byte(b)) {
+				continue
+			}
+			prefix := append([]byte(text[len(text)-k:]), byte(b))
+			for _, id := range j.v.Sorted(j.v.PrefixRange(prefix)) {
+				more := slices.Clone(j.v.Bytes(id)[k:])
+				for range utf8.UTFMax {
+					if r, n := utf8.DecodeLastRune(more); r != utf8.RuneError || n > 1 {
+						break
+					}
+					more = append(more, 0x80)
+				}
+				if list = append(list, string(more)); len(list) == maxJoining {
+					return list
+				}
+			}
+		}
+	}
+	return list
 }
 
 // characters are all marks, and one character of each category for each first

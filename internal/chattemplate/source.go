@@ -2,7 +2,6 @@ package chattemplate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -62,35 +61,38 @@ func literal(out *strings.Builder, text string) {
 
 // scopedLoops finds the loops whose bodies set names: 1 for the tag before such
 // a body, -1 for the tag after it. Bodies with break or continue are left out,
-// because a body with a scope of its own has no loop to leave.
+// because a body with a scope of its own has no loop to leave, and so are loops
+// with else.
 func scopedLoops(list []piece) []int8 {
-	type loop struct {
-		start       int
-		sets, leave bool
+	type block struct {
+		start, loop              int // loop is the place in open of the innermost loop, -1 if there is none
+		isLoop, sets, leave, alt bool
 	}
 	out := make([]int8, len(list))
-	var open []loop
+	open := []block{{loop: -1}}
 	for i, p := range list {
+		top := len(open) - 1
+		loop := open[top].loop
 		switch name := p.tag.name(); name {
 		case "for":
-			open = append(open, loop{start: i})
-			continue
+			open = append(open, block{start: i, loop: top + 1, isLoop: true})
+		case "if":
+			open = append(open, block{start: i, loop: loop})
+		case "else":
+			open[top].alt = true
 		case "set":
-			if len(open) > 0 {
-				open[len(open)-1].sets = true
+			if loop >= 0 {
+				open[loop].sets = true
 			}
-			continue
 		case "break", "continue":
-			if len(open) > 0 {
-				open[len(open)-1].leave = true
+			if loop >= 0 {
+				open[loop].leave = true
 			}
-			continue
-		case "endfor":
-			if n := len(open) - 1; n >= 0 {
-				l := open[n]
-				open = open[:n]
-				if l.sets && !l.leave && !slices.ContainsFunc(list[l.start+1:i], func(p piece) bool { return p.tag.name() == "else" }) {
-					out[l.start], out[i] = 1, -1
+		case "endif", "endfor":
+			if b := open[top]; top > 0 {
+				open = open[:top]
+				if b.isLoop && b.sets && !b.leave && !b.alt {
+					out[b.start], out[i] = 1, -1
 				}
 			}
 		}
@@ -215,11 +217,11 @@ func (t tag) name() string {
 	if t.source == "" || t.source[1] != '%' {
 		return ""
 	}
-	words := strings.Fields(t.inside())
-	if len(words) == 0 {
-		return ""
+	s := strings.TrimLeftFunc(t.inside(), unicode.IsSpace)
+	if end := strings.IndexFunc(s, unicode.IsSpace); end >= 0 {
+		s = s[:end]
 	}
-	return words[0]
+	return s
 }
 
 // inside is what stands between the signs.

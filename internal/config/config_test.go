@@ -387,7 +387,7 @@ func TestParse(t *testing.T) {
 		Models: []Model{
 			{Name: "coder", Aliases: []string{"code", "gpt-3.5-turbo-instruct"}, Upstream: gpu, upstream: "gpu", UpstreamModel: "Qwen/Qwen2.5-Coder-7B",
 				Tokenizer: filepath.FromSlash("etc/tokenizers/qwen2.5-coder"), Heal: heal.Exact,
-				AllowHeal: []heal.Mode{heal.Auto, heal.Exact, heal.Stable, heal.Off}, MaxTokens: 4096,
+				AllowHeal: []heal.Mode{heal.Auto, heal.Exact, heal.Stable, heal.Off}, MaxTokens: 4096, CachePrediction: On,
 				Recovery: Recovery{Mode: RecoverRepair, Allow: RecoverModes(), Attempts: 2, MaxTokens: 512, ReservePercent: 30, Time: 2 * time.Second, Bytes: 4 << 20,
 					Strategies: []string{"strict", "reasoning", "calls", "locate", "repair", "schema", "text", "loop", "continue"},
 					ToolCalls:  DropCalls, OnFailure: Partial, Fallback: "big", Continue: ContinueFields}},

@@ -3,6 +3,7 @@ package advise_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -462,13 +463,47 @@ func FuzzReadEval(f *testing.F) {
 	})
 }
 
-func ExamplePatternTable() {
-	for _, p := range advise.Patterns()[:1] {
-		a, err := advise.Advise(p.Workload)
-		if err != nil {
-			panic(err)
-		}
-		_, _ = os.Stdout.WriteString(string(a.Heal) + " " + string(a.Currency) + "\n")
+func TestReadWorkload(t *testing.T) {
+	got, err := advise.ReadWorkload(strings.NewReader(`{"batch": 4, "quality_exact": {"dirty": 0.1}}`), typing())
+	want := with(func(w *advise.Workload) { w.Batch, w.QualityExact.Dirty = 4, 0.1 })
+	if err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
 	}
-	// Output: off none
+	for in, want := range map[string]string{
+		`{"batches": 4}`:             `unknown field "batches"`,
+		"{\n\"batch\": \"four\"\n}":  "line 2: batch is a string: give a float64",
+		`{"batch": 4`:                "the workload is not JSON",
+		`{"batch": 1} {"batch": 2}`:  "the workload is not JSON",
+		strings.Repeat(" ", 2<<20):   "longer than 1048576 bytes",
+		`{"dirty_share": 1e999}`:     "dirty_share",
+		`{"weights": {"match": 1.}}`: "not JSON",
+	} {
+		if _, err := advise.ReadWorkload(strings.NewReader(in), advise.Workload{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: error %v, want %s", in, err, want)
+		}
+	}
+	if p, err := advise.FindPattern("code"); err != nil || p.Workload.OutputTokens != 30 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := advise.FindPattern("coding"); err == nil || !strings.Contains(err.Error(), "choose one of chat, rag, code, multilingual, dynamic, batch") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func ExampleAdvise() {
+	code, err := advise.FindPattern("code")
+	if err != nil {
+		panic(err)
+	}
+	a, err := advise.Advise(code.Workload)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("heal %s, for %s\n", a.Heal, a.Currency)
+	fmt.Printf("%.2f tokens lost a request, at most %.0f\n", a.Figures.TokensLost, a.Figures.WorstTokens)
+	fmt.Printf("pays from %.1f %% dirty ends on\n", 100**a.Figures.BreakEven.DirtyShare)
+	// Output:
+	// heal exact, for quality
+	// 0.74 tokens lost a request, at most 16
+	// pays from 4.5 % dirty ends on
 }

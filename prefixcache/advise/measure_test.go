@@ -173,6 +173,24 @@ func TestMeasureToy(t *testing.T) {
 	}
 }
 
+// TestContextExample has the example by which it is often shown that a cache loses
+// its prefix: "Context:" and a line's end, before a blank. No token changes.
+func TestContextExample(t *testing.T) {
+	for _, name := range []string{"mistral/tokenizer.json", "llama3/tokenizer.json", "cl100k_base.tiktoken", "o200k_base.tiktoken"} {
+		if testing.Short() && name != "cl100k_base.tiktoken" {
+			continue
+		}
+		m, err := advise.NewMeasurer(open(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Add(advise.Seam{Prefix: []byte("Context:\n"), Next: []byte(" The answer is")})
+		if r := m.Result(); r.Dirty != 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 func collect(t *testing.T, text string) ([]advise.Seam, error) {
 	t.Helper()
 	var list []advise.Seam

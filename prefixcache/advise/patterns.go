@@ -9,6 +9,7 @@ import (
 // A Pattern is a common way of serving, with figures to begin with and what a
 // table that is often cited advises for it.
 type Pattern struct {
+	Key      string   `json:"key"` // a short name: "code"
 	Workload Workload `json:"workload"`
 	// Cited is that table's advice: "enable", "disable" or "measure", and CitedWhy
 	// its reason.
@@ -84,19 +85,31 @@ func Patterns() []Pattern {
 	batch.Batch, batch.NoExact = 64, true
 
 	return []Pattern{
-		{bot, "enable", "improves both the cache's hits and the text",
+		{"chat", bot, "enable", "improves both the cache's hits and the text",
 			"A chat template ends each prompt with a control token, which nothing changes: there is nothing to heal. The cache loses tokens where answers are tokenized again."},
-		{rag, "enable", "stabilizes caching at the system prompt's end",
+		{"rag", rag, "enable", "stabilizes caching at the system prompt's end",
 			"Tokens at that seam cost the cache about one token a request, at most a block, never the prefix. Healing the prompt's end does not reach the seam; a stable separator does."},
-		{code, "enable", "the text suffers; little reuse",
+		{"code", code, "enable", "the text suffers; little reuse",
 			"The same decision, by the text alone. Reuse is high, as each keystroke goes on from the last prompt, and still the cache loses less than one token a request."},
-		{mixed, "enable", "strong bias at seams of scripts",
+		{"multilingual", mixed, "enable", "strong bias at seams of scripts",
 			"The same decision where prompts are typed text. Fewer ends are dirty than in code: many characters of CJK begin no longer token. With a chat template there is nothing to heal."},
-		{dynamic, "disable", "no benefit for the cache, so pure overhead",
+		{"dynamic", dynamic, "disable", "no benefit for the cache, so pure overhead",
 			"No reuse means no benefit for the cache, and the text is what healing is for: it pays while ends are dirty, and not where they are clean."},
-		{batch, "measure", "no efficient masks for each request of a batch",
+		{"batch", batch, "measure", "no efficient masks for each request of a batch",
 			"vLLM V1 fills one bitmask for the batch, 10 to 100 µs a request and step. Masks over the pending bytes only cost a few milliseconds; the size at which that no longer pays is computed."},
 	}
+}
+
+// FindPattern gives the pattern with a key.
+func FindPattern(key string) (Pattern, error) {
+	var keys []string
+	for _, p := range Patterns() {
+		if p.Key == key {
+			return p, nil
+		}
+		keys = append(keys, p.Key)
+	}
+	return Pattern{}, fmt.Errorf("advise: no pattern %q: choose one of %s", key, strings.Join(keys, ", "))
 }
 
 // PatternTable writes the decisions for the patterns beside those that are

@@ -8,6 +8,16 @@
 //   - [Patterns] are common ways of serving, to begin with.
 package advise
 
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/unfray/unfray/internal/wire"
+)
+
 // Divergence is where two prompts that share a beginning have their first
 // different token, apart from what is really different in them.
 type Divergence string
@@ -99,6 +109,36 @@ type Workload struct {
 	NoExact bool `json:"no_exact,omitempty"`
 
 	Weights Weights `json:"weights"`
+}
+
+// maxWorkload bounds the JSON of a workload, in bytes.
+const maxWorkload = 1 << 20
+
+// ReadWorkload reads a workload from JSON over base, whose figures stand for those
+// that the JSON leaves out. A field that a workload does not have is an error, as
+// a misspelled figure would be taken for 0.
+func ReadWorkload(r io.Reader, base Workload) (Workload, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxWorkload+1))
+	if err != nil {
+		return base, fmt.Errorf("advise: read the workload: %w", err)
+	}
+	if len(b) > maxWorkload {
+		return base, fmt.Errorf("advise: the workload is longer than %d bytes", maxWorkload)
+	}
+	if err := wire.Check(b); err != nil {
+		return base, fmt.Errorf("advise: the workload is not JSON: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	w := base
+	if err := d.Decode(&w); err != nil {
+		var at *json.UnmarshalTypeError
+		if errors.As(err, &at) {
+			return base, fmt.Errorf("advise: the workload, line %d: %s is a %s: give a %s", 1+bytes.Count(b[:at.Offset], []byte("\n")), at.Field, at.Value, at.Type)
+		}
+		return base, fmt.Errorf("advise: the workload: %w", err)
+	}
+	return w, nil
 }
 
 // Weights say what things are worth, in milliseconds of a request's time.

@@ -190,7 +190,7 @@ func (a *audit) request(q *Request, i int) {
 			q.FirstDivergence.Why += p.beforeConstant(s, f)
 		}
 	}
-	if f.cause.fromValues() && f.cause != PartBoundary && q.LostTokens > 0 && q.FirstDivergence.Placeholder == "" {
+	if f.cause.fromValues() && f.cause != PartBoundary && p.same > 0 && q.LostTokens > 0 && q.FirstDivergence.Placeholder == "" {
 		q.FirstDivergence.Why += fmt.Sprintf(", before %s that are the same in both", count(p.same, "byte"))
 	}
 	q.Blocks = make([]BlockLoss, len(a.opts.BlockSizes))

@@ -16,6 +16,9 @@ var files = map[string]string{
 	"deepseek": "deepseek_v3/tokenizer.json", "gpt2": "gpt2/tokenizer.json", "o200k": "o200k_base.tiktoken",
 }
 
+// race says that the race detector is on, under which tests do less.
+var race bool
+
 var opened = map[string]*tokenizer.Tokenizer{}
 
 func open(t testing.TB, name string) *tokenizer.Tokenizer {
@@ -30,8 +33,7 @@ func open(t testing.TB, name string) *tokenizer.Tokenizer {
 	return opened[name]
 }
 
-// a auditCase is two prompts of which the second loses something, or not. Expected
-// bytes are counted by the test from the texts, as the place of mark.
+// auditCase is two prompts, of which the second loses something.
 type auditCase struct {
 	name   string
 	vocab  string // one of files; several apart by blanks
@@ -63,7 +65,14 @@ func chatML(parts ...string) string {
 
 const open4 = "<|im_start|>assistant\n"
 
-var long = strings.Repeat("The pump of line four was serviced and its seal replaced by the night shift. ", 12)
+// long is a text of lines that differ.
+var long = func() string {
+	var s strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&s, "The pump of line %c%c was serviced and its seal replaced by the night shift. ", 'A'+i, 'z'-i)
+	}
+	return s.String()
+}()
 
 var cases = []auditCase{
 	// Volatile values. agentmemory #720, hermes-agent #18547, llama.cpp #22746.
@@ -88,6 +97,9 @@ var cases = []auditCase{
 	{name: "no-break space", vocab: "qwen3", want: Whitespace, helps: KeepBytes, at: -1, lost: 50, old: "Page 12 of the manual: " + rules, new: "Page\u00a012 of the manual: " + rules},
 	{name: "case", vocab: "gpt2 llama3", want: Case, helps: KeepBytes, at: -1, lost: 50, old: "Acme support. " + rules, new: "ACME support. " + rules},
 	{name: "normal form", vocab: "gpt2 llama3", want: UnicodeForm, helps: KeepBytes, at: -1, lost: 50, old: "Café Zürich. " + rules, new: "Cafe\u0301 Zürich. " + rules},
+
+	{name: "curly quotes", vocab: "qwen3", want: UnicodeForm, helps: KeepBytes, at: -1, lost: 50, old: "It's the \"pump\". " + rules, new: "It’s the \"pump\". " + rules},
+	{name: "ellipsis", vocab: "gpt2", want: UnicodeForm, helps: KeepBytes, at: -1, lost: 50, old: "Wait… then: " + rules, new: "Wait... then: " + rules},
 
 	// JSON and tools. swift-ai-sdk #39, Mini-Agent #22, unsloth #10791, hermes-agent #7875.
 	{name: "keys sorted", vocab: "qwen3", want: JSONRewrite, helps: KeepBytes, at: -1, lost: 10, turns: true,
@@ -124,12 +136,21 @@ var cases = []auditCase{
 	{name: "reasoning emptied", vocab: "qwen3", want: Thinking, helps: KeepHistory, at: -1, lost: 3, turns: true,
 		old: chatML("user", "2+2?", open4+"<think>\n"), output: "Two and two make four.\n</think>\n\nIt is four, of course.<|im_end|>",
 		new: chatML("user", "2+2?", "assistant", "<think>\n\n</think>\n\nIt is four, of course.", "user", "And 3+3?", open4)},
+	{name: "reasoning switched in the system prompt", vocab: "o200k qwen3", want: Thinking, at: -1, lost: 50,
+		old: "Knowledge cutoff: 2024-06\nReasoning: low\n" + rules, new: "Knowledge cutoff: 2024-06\nReasoning: high\n" + rules},
+	{name: "reasoning switched off", vocab: "qwen3", want: Thinking, at: -1, lost: 50, old: chatML("user", "/think "+rules, open4), new: chatML("user", "/no_think "+rules, open4)},
 	{name: "a turn removed", vocab: "qwen3", want: HistoryChange, helps: KeepHistory, at: -1, lost: 50, turns: true,
 		old: chatML("system", "Be kind.", "user", "First question about pumps", "assistant", "An answer of some length.", "user", "Second one", "assistant", long, open4),
 		new: chatML("system", "Be kind.", "user", "Second one", "assistant", long, "user", "Third", open4)},
 	{name: "answer rewritten", vocab: "qwen3", want: HistoryChange, helps: KeepHistory, at: -1, lost: 0, turns: true,
 		old: chatML("user", "Tell me about the pump.", open4), output: "Well, " + long + "<|im_end|>",
 		new: chatML("user", "Tell me about the pump.", "assistant", "[summary: the pump was serviced]", "user", "Thanks.", open4)},
+	{name: "answer rewritten in a log", vocab: "qwen3", want: HistoryChange, helps: KeepHistory, at: -1, lost: 0,
+		old: chatML("user", "Tell me about the pump.", open4), output: "It was serviced at night.<|im_end|>",
+		new: chatML("user", "Tell me about the pump.", "assistant", "It was repaired.", "user", "Thanks.", open4)},
+	// A window of text before the cursor, as editors send it.
+	{name: "window slides", vocab: "gpt2 llama3", plain: true, want: HistoryChange, helps: KeepHistory, at: -1, lost: 50, old: long[5:800], new: long[9:804]},
+	{name: "window under a header", vocab: "gpt2", plain: true, want: HistoryChange, helps: KeepHistory, at: -1, lost: 50, old: "File pump.txt\n" + long[5:800], new: "File pump.txt\n" + long[78:875]},
 	{name: "generation prompt differs", vocab: "qwen3", want: TemplateDrift, helps: KeepHistory, at: -1, lost: 0, turns: true,
 		old: chatML("user", "Tell me about the pump.", "<|im_start|>assistant to=user\n"), output: "It runs.<|im_end|>",
 		new: chatML("user", "Tell me about the pump.", "assistant", "It runs.", "user", "Thanks.", open4)},
@@ -161,7 +182,10 @@ func (c *auditCase) tokens(tok *tokenizer.Tokenizer) (held, now []vocab.ID) {
 
 func TestCases(t *testing.T) {
 	for _, c := range cases {
-		for name := range strings.FieldsSeq(c.vocab) {
+		for i, name := range strings.Fields(c.vocab) {
+			if (race || testing.Short()) && (i > 0 || name == "gemma3") {
+				continue
+			}
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				rep, err := Audit(c.prompts(), Options{Tokenizer: open(t, name), Special: !c.plain})
 				if err != nil {

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 )
 
 // thoughts are the marks that reasoning stands between in the templates of open
@@ -51,6 +52,19 @@ func (p *pair) thinking() *finding {
 		}
 	}
 	return nil
+}
+
+// switches are what turns reasoning on and off in prompts: Qwen's /no_think, and
+// settings in words such as gpt-oss' "Reasoning: high".
+var switches = regexp.MustCompile(`(?i)/(?:no_?)?think\b|\b(?:reasoning|thinking|think)\b[^\n\d]{0,24}?\b(?:on|off|none|minimal|low|medium|high|true|false|yes|no|enabled|disabled)\b`)
+
+// thinkingSwitch: reasoning is turned on in one and off in the other.
+func (p *pair) thinkingSwitch() *finding {
+	o, n, ok := p.value(switches)
+	if !ok {
+		return nil
+	}
+	return p.valued(Thinking, "the switch for reasoning", o, n)
 }
 
 // emptied: both have the block, and it is empty in one.
@@ -126,7 +140,7 @@ const minGone = 16
 // way round, with messages between; or an answer was rewritten.
 func (p *pair) history() *finding {
 	if !p.chat() {
-		return nil
+		return p.window()
 	}
 	for _, m := range p.matches() {
 		if m.n < 2*minGone {
@@ -143,6 +157,24 @@ func (p *pair) history() *finding {
 			return f
 		}
 		break
+	}
+	return nil
+}
+
+// window: the text goes on as it did a little later, with what stood between gone:
+// a window that slides over a text that grows.
+func (p *pair) window() *finding {
+	for _, m := range p.matches() {
+		if m.n < minContent {
+			continue
+		}
+		gone, added := m.old-p.lo, m.new-p.l
+		if gone <= 0 || added >= minGone || 2*m.n < len(p.newRest()) {
+			return nil
+		}
+		f := p.at(HistoryChange, 0, m.old, m.new, "%s of the earlier prompt, from byte %d on, are gone, and it goes on as before: %q …", count(gone, "byte"), p.lo, clip(p.oldRest()))
+		f.restorable = true
+		return f
 	}
 	return nil
 }
@@ -167,12 +199,14 @@ func (p *pair) message(v *view, lo, hi int) bool {
 	return p.conversation() && bytes.IndexByte(v.text[lo:hi], '\n') >= 0
 }
 
-// drift: the next turn of a conversation does not begin as the one before it.
+// drift: the next turn of a conversation does not begin as the one before it. One
+// that has all of an earlier prompt up to the answer is such a turn too.
 func (p *pair) drift() *finding {
-	if !p.conversation() || p.newP.Turn == p.oldP.Turn && p.newP.Turn != 0 {
+	gen := p.opening(p.old)
+	answered := p.old.apart && p.lo >= gen && len(p.newRest()) > 0
+	if !answered && (!p.conversation() || p.newP.Turn == p.oldP.Turn && p.newP.Turn != 0) {
 		return nil
 	}
-	gen := p.opening(p.old)
 	switch {
 	case p.lo >= p.old.size && p.old.apart:
 		what := "answer"

@@ -40,7 +40,7 @@ func (p *pair) back(n int) int { return max(0, min(n, p.l, p.lo)) }
 func (p *pair) classify() *finding {
 	tests := []func() *finding{
 		p.namespace, p.media, p.bos, p.specialToken, p.ownTokens, p.tail,
-		p.thinking, p.timestamp, p.json, p.toolLines, p.randomID,
+		p.thinking, p.thinkingSwitch, p.timestamp, p.json, p.toolLines, p.randomID,
 		p.unicodeForm, p.whitespace, p.letterCase, p.reordered, p.counter,
 		p.history, p.drift, p.partBoundary,
 	}

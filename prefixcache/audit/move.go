@@ -234,8 +234,9 @@ func (s *sample) again(prompts []Prompt, views []view) ([]*pair, []*finding) {
 // maxPiece is the longest line or sentence that is moved with a value, in bytes.
 const maxPiece = 240
 
-// around is the line that a value is in, else the sentence, else the value. It
-// does not reach over control tokens.
+// around is the sentence that a value is in, or the line if that is no longer, or
+// the value if both are long or all of the prompt. It does not reach over tokens
+// that divide messages.
 func (s *sample) around(v *view, at span) span {
 	lo, hi := 0, v.size
 	for i := v.tokenAt(at.lo) - 1; i >= 0 && v.start(i) > at.lo-maxPiece; i-- {
@@ -254,23 +255,26 @@ func (s *sample) around(v *view, at span) span {
 	if i := bytes.LastIndexByte(v.text[lo:at.lo], '\n'); i >= 0 {
 		line.lo = lo + i + 1
 	}
+	newline := 0
 	if i := bytes.IndexByte(v.text[at.hi:hi], '\n'); i >= 0 {
-		line.hi = at.hi + i + 1
+		line.hi, newline = at.hi+i, 1
 	}
-	if line.len() <= maxPiece+at.len() && (line.lo > 0 || line.hi < v.size) {
-		return line
+	piece := line
+	for _, end := range []string{". ", "! ", "? "} {
+		if i := bytes.LastIndex(v.text[piece.lo:at.lo], []byte(end)); i >= 0 {
+			piece.lo += i + len(end)
+		}
+		if i := bytes.Index(v.text[at.hi:piece.hi], []byte(end)); i >= 0 {
+			piece.hi = at.hi + i + len(end)
+		}
 	}
-	sentence := line
-	if i := bytes.LastIndex(v.text[line.lo:at.lo], []byte(". ")); i >= 0 {
-		sentence.lo = line.lo + i + 2
+	if piece == line {
+		piece.hi += newline
 	}
-	if i := bytes.Index(v.text[at.hi:line.hi], []byte(". ")); i >= 0 {
-		sentence.hi = at.hi + i + 2
+	if piece.len() > maxPiece+at.len() || piece == (span{0, v.size}) {
+		return at
 	}
-	if sentence.len() <= maxPiece+at.len() && sentence != (span{0, v.size}) {
-		return sentence
-	}
-	return at
+	return piece
 }
 
 // moveMedia puts what stands for images behind the text.

@@ -106,7 +106,7 @@ func (p *pair) lost(f *finding) (tokens, equal int) {
 	for next < len(p.old.ids) && p.old.keyed[next] < 0 {
 		next++ // what stands for another image is no loss
 	}
-	if at := p.old.start(next); p.lo > at {
+	if at := p.old.start(next); p.lo > at && f.cause != Content {
 		spans = append(spans, span{at, p.lo})
 	}
 	first, again := len(spans), 0

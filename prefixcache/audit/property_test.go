@@ -83,6 +83,9 @@ func TestTails(t *testing.T) {
 	text := tokenizertest.Corpus(t, "go")[:60_000]
 	rng := rand.New(rand.NewPCG(5, 6))
 	for name := range files {
+		if (race || testing.Short()) && name != "gpt2" && name != "qwen3" {
+			continue
+		}
 		tok := open(t, name)
 		for range 150 {
 			from := rng.IntN(len(text) - 3000)
@@ -121,7 +124,11 @@ func TestReuse(t *testing.T) {
 	tok := open(t, "gpt2")
 	rng := rand.New(rand.NewPCG(7, 8))
 	words := strings.Fields("the pump of line four runs at 10:00 and 3 valves leak near gate B. \n")
-	for range 150 {
+	rounds := 150
+	if race || testing.Short() {
+		rounds = 15
+	}
+	for range rounds {
 		var prompts []Prompt
 		for range 2 + rng.IntN(10) {
 			var s strings.Builder

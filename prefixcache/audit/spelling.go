@@ -121,6 +121,9 @@ func wordEnd(text []byte) int {
 
 // unicodeForm: the same characters in another normal form.
 func (p *pair) unicodeForm() *finding {
+	if f := p.typography(); f != nil {
+		return f
+	}
 	before := p.back(wordStart(p.newText(), p.l))
 	a, b := p.oldText()[p.lo-before:], p.newText()[p.l-before:]
 	i, j := wordEnd(a), wordEnd(b)
@@ -140,6 +143,48 @@ func (p *pair) unicodeForm() *finding {
 	f := p.at(UnicodeForm, before, p.lo-before+i, p.l-before+j, "%+q at byte %d was %+q before: the same text as %s", clip(y), p.l-before, clip(x), form)
 	f.same, f.restorable = true, true
 	return f
+}
+
+// typed are signs of typography, and how a keyboard has them.
+var typed = map[rune]string{'‘': "'", '’': "'", '‚': "'", '“': `"`, '”': `"`, '„': `"`, '–': "-", '—': "-", '−': "-", '‑': "-", '…': "..."}
+
+// typography: a quotation mark or dash in one, and its plain form in the other.
+func (p *pair) typography() *finding {
+	before := p.back(max(runeBack(p.newText(), p.l), runeBack(p.oldText(), p.lo)))
+	a, b := p.oldText()[p.lo-before:], p.newText()[p.l-before:]
+	x, n := plain(a)
+	y, m := plain(b)
+	if n == 0 && m == 0 || n > 0 && m > 0 && x != y {
+		return nil
+	}
+	if n == 0 {
+		x, n = y, len(y)
+		if !bytes.HasPrefix(a, []byte(y)) {
+			return nil
+		}
+	}
+	if m == 0 {
+		m = len(x)
+		if !bytes.HasPrefix(b, []byte(x)) {
+			return nil
+		}
+	}
+	if !p.again(p.lo-before+n, p.l-before+m) {
+		return nil
+	}
+	f := p.at(UnicodeForm, before, p.lo-before+n, p.l-before+m, "%+q at byte %d was %+q before: typographic and plain signs are mixed", b[:m], p.l-before, a[:n])
+	f.same, f.restorable = true, true
+	return f
+}
+
+// plain is the plain form of the typographic sign that text begins with, and the
+// length of that sign in bytes; 0 if there is none.
+func plain(text []byte) (string, int) {
+	r, n := utf8.DecodeRune(text)
+	if s, ok := typed[r]; ok {
+		return s, n
+	}
+	return "", 0
 }
 
 // reordered: the same lines, or parts of a line, in another order.

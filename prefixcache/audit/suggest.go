@@ -186,7 +186,7 @@ func (s *sample) trials() (list []trial) {
 		Whitespace, Case, UnicodeForm, JSONRewrite)
 	add(trial{change: FixOrder, text: "keep the parts in one order, such as tools by name", apply: restoring(Reordered)}, Reordered)
 	add(trial{change: KeepHistory, text: "leave earlier turns as they were: keep reasoning blocks, answers and headers as the model saw them",
-		price: "prompts get longer by what is kept", apply: restoring(Thinking, TemplateDrift, HistoryChange)}, Thinking, TemplateDrift, HistoryChange)
+		price: "prompts get longer by what is kept: where there is no room for it, cut much at once and seldom", apply: restoring(Thinking, TemplateDrift, HistoryChange)}, Thinking, TemplateDrift, HistoryChange)
 	add(trial{change: ReplayIDs, text: "send the tokens back that the model wrote, instead of tokenizing its text", apply: (*sample).replayIDs}, OwnIDs)
 	add(trial{change: TokenizeWhole, text: "tokenize a prompt as a whole, with control tokens read as such, and not part by part", apply: (*sample).tokenizeWhole},
 		PartBoundary, Separator, SpecialToken, OwnIDs)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/unfray/unfray/prefixcache"
 	"github.com/unfray/unfray/prefixcache/trace"
+	"github.com/unfray/unfray/tokenizer"
 	"github.com/unfray/unfray/vocab"
 )
 
@@ -44,12 +45,26 @@ func (j *job) clone() *job {
 	return &c
 }
 
-// A reader makes jobs of a trace's requests.
-type reader struct {
-	opt *Options
-	job job // reused
+// rememberedText is how many bytes of prompts are remembered, so that those that
+// go on from one are encoded at the cost of what is new.
+const rememberedText = 64 << 20
 
-	noContent, blocks, texts, unknownOutput, otherLength, told int64
+// A reader makes jobs of a trace's requests: named ones, by their blocks, or
+// written ones, in text or tokens.
+type reader struct {
+	opt   *Options
+	texts *tokenizer.Conversations // nil without a tokenizer
+	job   job                      // reused
+
+	noContent, named, written, unknownOutput, otherLength, told int64
+}
+
+func newReader(o *Options) *reader {
+	rd := &reader{opt: o}
+	if o.Tokenizer != nil {
+		rd.texts = o.Tokenizer.NewConversations(rememberedText, true)
+	}
+	return rd
 }
 
 // read gives the job of a request; nil if the trace does not tell its prompt. It
@@ -64,9 +79,9 @@ func (rd *reader) read(r *trace.Request) (*job, error) {
 		j.Prompt = append(j.Prompt, r.IDs...)
 	case r.Text != nil && rd.opt.Encode != nil:
 		j.Prompt = rd.opt.Encode(j.Prompt, r.Text)
-	case r.Text != nil && rd.opt.Tokenizer != nil:
+	case r.Text != nil && rd.texts != nil:
 		before, after := rd.opt.Tokenizer.Template()
-		j.Prompt = rd.opt.Tokenizer.EncodeSpecial(append(j.Prompt, before...), r.Text)
+		j.Prompt = rd.texts.Encode(append(j.Prompt, before...), r.Text)
 		j.Prompt = append(j.Prompt, after...)
 	case r.Messages != nil && rd.opt.Render != nil:
 		ids, err := rd.opt.Render(r.Messages, r.Tools)
@@ -79,7 +94,7 @@ func (rd *reader) read(r *trace.Request) (*job, error) {
 		rd.noContent++
 		return nil, nil
 	}
-	rd.texts++
+	rd.written++
 	j.tokens = len(j.Prompt)
 	if r.PromptTokens >= 0 {
 		if rd.told++; r.PromptTokens != j.tokens {
@@ -104,7 +119,7 @@ func (rd *reader) readBlocks(r *trace.Request) error {
 	if err := checkBlocks(r); err != nil {
 		return err
 	}
-	rd.blocks++
+	rd.named++
 	rd.unknownOutput++
 	j := &rd.job
 	j.blocks, j.blockTokens, j.generated = r.Blocks, r.BlockTokens, r.OutputTokens
@@ -135,17 +150,17 @@ func checkBlocks(r *trace.Request) error {
 // notes say what the trace could not show.
 func (rd *reader) notes() (notes []string) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	if rd.blocks > 0 && rd.opt.NewUnlimited != nil {
+	if rd.named > 0 && rd.opt.NewUnlimited != nil {
 		note("The trace names its prompts by blocks: new text and text that was only cut into other tokens cannot be told apart, so no loss at boundaries is shown, and the last equal tokens inside a block that differs count as new.")
 	}
-	if rd.texts > 0 && rd.opt.vocab() == nil && rd.opt.NewUnlimited != nil {
+	if rd.written > 0 && rd.opt.vocab() == nil && rd.opt.NewUnlimited != nil {
 		note("Without a vocabulary, loss at boundaries is counted as new content.")
 	}
 	if rd.unknownOutput > 0 {
 		note("Outputs that the trace does not tell: %d. What later prompts repeat of them counts as new content.", rd.unknownOutput)
 	}
 	if rd.otherLength > 0 {
-		if rd.blocks > 0 {
+		if rd.named > 0 {
 			note("Prompts with more or fewer blocks than their length needs: %d of %d. They were cut to fit.", rd.otherLength, rd.told)
 		} else {
 			note("Prompts with another number of tokens here than the trace tells: %d of %d. The tokenizer or the template may not be the engine's.", rd.otherLength, rd.told)

@@ -3,6 +3,7 @@ package replay
 import (
 	"hash/maphash"
 	"math"
+	"slices"
 )
 
 // A plan is a trace of block identities made ready for replays: a trie of the
@@ -15,8 +16,9 @@ import (
 // earlier. Runs of equal requests tell all of it: there are few, however long
 // prompts are.
 //
-// It holds 16 bytes for each distinct prefix (20 while it is made), 8 more for
-// one that is not the first after its parent, and 4 for each block of a prompt.
+// It holds 12 bytes for each distinct prefix (16 while it is made), those of a
+// branch (11 to 22) for one that is not the first after its parent, and 4 bytes
+// for each block of a prompt.
 type plan struct {
 	blockTokens int
 	trie        trie
@@ -24,6 +26,10 @@ type plan struct {
 	path        []uint32 // nodes of all prompts, one after the other
 	last, next  []run
 	unique      []int // prefixes known after each request
+
+	// What policies note while they run, kept for the next one.
+	stored    []uint32
+	stretches []stretch
 }
 
 // A planned request has its blocks in path[first:end].
@@ -67,9 +73,11 @@ func (p *plan) add(blocks []uint64, tokens int) {
 		} else if used := p.trie.used[child]; len(p.last) > r.last.first && p.last[len(p.last)-1].request == used {
 			p.last[len(p.last)-1].depth = uint32(i + 1)
 		} else {
+			room(&p.last)
 			p.last = append(p.last, run{used, uint32(i + 1)})
 		}
 		p.trie.used[child] = n
+		room(&p.path)
 		p.path = append(p.path, child)
 		at = child
 	}
@@ -77,7 +85,9 @@ func (p *plan) add(blocks []uint64, tokens int) {
 		r.seen = len(blocks)
 	}
 	r.end, r.last.end = len(p.path), len(p.last)
+	room(&p.requests)
 	p.requests = append(p.requests, r)
+	room(&p.unique)
 	p.unique = append(p.unique, len(p.trie.ids)-1)
 }
 
@@ -94,6 +104,7 @@ func (p *plan) finish() {
 			if len(p.next) > r.next.first && p.next[len(p.next)-1].request == next[node] {
 				p.next[len(p.next)-1].depth = uint32(i + 1)
 			} else {
+				room(&p.next)
 				p.next = append(p.next, run{next[node], uint32(i + 1)})
 			}
 			next[node] = uint32(n)
@@ -161,8 +172,19 @@ func (t *trie) place(parent uint32, id uint64) uint32 {
 }
 
 func (t *trie) grow(id uint64) uint32 {
+	room(&t.ids)
 	t.ids = append(t.ids, id)
+	room(&t.first)
 	t.first = append(t.first, 0)
+	room(&t.used)
 	t.used = append(t.used, 0)
 	return uint32(len(t.ids) - 1)
+}
+
+// room makes s ready for an append to what will become large: it doubles it, where
+// append adds a quarter and so touches more memory in all.
+func room[T any](s *[]T) {
+	if len(*s) == cap(*s) {
+		*s = slices.Grow(*s, max(len(*s), 64))
+	}
 }

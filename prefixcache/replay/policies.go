@@ -11,7 +11,8 @@ type tally struct {
 // fifo replays p with a queue of blocks. A block is cached as long as fewer than
 // capacity blocks were stored after it, so the queue itself is not needed.
 func (p *plan) fifo(capacity, measured int) (t tally) {
-	stored := make([]uint32, len(p.trie.ids)) // how many had been when the node was, itself included
+	// How many had been stored when a node was, itself included.
+	stored := zeroed(&p.stored, len(p.trie.ids))
 	room := uint32(capacity)
 	count := room // so that 0 is long gone
 	for n := range p.requests {
@@ -42,6 +43,19 @@ func (p *plan) fifo(capacity, measured int) (t tally) {
 	return t
 }
 
+// zeroed gives n zeros, in the memory of an earlier call.
+func zeroed[T any](s *[]T, n int) []T {
+	if len(*s) == n {
+		clear(*s)
+	} else {
+		*s = make([]T, n)
+	}
+	return *s
+}
+
+// A stretch is of the blocks above+1 to depth of a path.
+type stretch struct{ above, depth uint32 }
+
 // lru replays p with eviction of the least recently used leaf. A request uses
 // its blocks from the root on, so the block used longest ago, and of those of
 // one request the deepest, is a leaf always: what is left of the blocks that
@@ -52,21 +66,20 @@ func (p *plan) fifo(capacity, measured int) (t tally) {
 // only its own blocks are left to throw away, the one stored last goes, unless
 // it was found, and nothing more is stored.
 func (p *plan) lru(capacity, measured int) (t tally) {
-	type stretch struct{ above, depth int } // blocks above+1 to depth
-	stretches := make([]stretch, len(p.requests))
+	stretches := zeroed(&p.stretches, len(p.requests))
 	size, oldest := 0, 0
 	for n := range p.requests {
 		r := &p.requests[n]
 		used := p.last[r.last.first:r.last.end]
 		hit := 0
 		for _, u := range used {
-			hit = max(hit, min(int(u.depth), stretches[u.request].depth))
+			hit = max(hit, int(min(u.depth, stretches[u.request].depth)))
 			if hit < int(u.depth) {
 				break
 			}
 		}
 		for _, u := range used {
-			stretches[u.request].above = int(u.depth)
+			stretches[u.request].above = u.depth
 		}
 		if n >= measured {
 			t.hit += int64(p.tokensIn(r, hit))
@@ -88,13 +101,13 @@ func (p *plan) lru(capacity, measured int) (t tally) {
 				break
 			}
 			s := &stretches[oldest]
-			k := min(need, s.depth-s.above)
-			s.depth -= k
+			k := min(need, int(s.depth-s.above))
+			s.depth -= uint32(k)
 			have += k
 			need -= k
 			t.evictions += int64(k)
 		}
-		stretches[n] = stretch{0, have}
+		stretches[n] = stretch{0, uint32(have)}
 	}
 	return t
 }

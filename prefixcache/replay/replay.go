@@ -28,7 +28,7 @@ type Source interface {
 }
 
 // A BlockCache is a cache that takes the identities of a prompt's blocks in
-// place of its tokens. [prefixcache.Paged] and [prefixcache.Radix] are.
+// place of its tokens: [prefixcache.Paged], [prefixcache.Radix], [prefixcache.TGI].
 type BlockCache interface {
 	prefixcache.Cache
 	// BeginBlocks admits a prompt of the given tokens, whose blocks' identities

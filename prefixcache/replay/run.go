@@ -15,7 +15,7 @@ import (
 // A player is a replay in progress.
 type player struct {
 	opt       *Options
-	reader    reader
+	reader    *reader
 	router    *router
 	workers   []*worker
 	unlimited prefixcache.Cache // of all workers; nil: loss is not told apart
@@ -48,8 +48,7 @@ func Run(ctx context.Context, src Source, opt Options) (*Result, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err
 	}
-	p := &player{opt: &opt, router: newRouter(&opt)}
-	p.reader.opt = &opt
+	p := &player{opt: &opt, reader: newReader(&opt), router: newRouter(&opt)}
 	if err := p.makeCaches(); err != nil {
 		return nil, err
 	}

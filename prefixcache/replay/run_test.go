@@ -381,3 +381,44 @@ func TestResult(t *testing.T) {
 		t.Errorf("notes %q", res.Notes)
 	}
 }
+
+// Each kind of cache, without a limit: nothing is lost to capacity, and to rules
+// no more than the engine's allow.
+func TestLossOfEngines(t *testing.T) {
+	engines := []struct {
+		name string
+		make func() (prefixcache.Cache, error)
+		most int64 // lost to rounding by one request; -1: anything
+	}{
+		{"vllm", paged(16, 0), 16},
+		{"sglang", func() (prefixcache.Cache, error) { return prefixcache.NewRadix(prefixcache.RadixOptions{}) }, 1},
+		{"sglang, pages", func() (prefixcache.Cache, error) { return prefixcache.NewRadix(prefixcache.RadixOptions{PageSize: 4}) }, 4},
+		// Nothing of outputs is kept.
+		{"tgi", func() (prefixcache.Cache, error) { return prefixcache.NewTGI(prefixcache.TGIOptions{}) }, -1},
+		// A slot holds one conversation.
+		{"llama.cpp", func() (prefixcache.Cache, error) { return prefixcache.NewSlots(prefixcache.SlotsOptions{}) }, -1},
+	}
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				reqs := conversations(rand.New(rand.NewPCG(seed, 11)), 60)
+				for i := range reqs {
+					reqs[i].Keys = prefixcache.Keys{} // not every engine knows all of them
+				}
+				_, err := Run(t.Context(), &reqs, Options{
+					NewCache: e.make, NewUnlimited: e.make, Vocab: toyVocab(t),
+					OnRecord: func(r *Record) error {
+						l := r.Loss
+						if l.Capacity != 0 || l.Routing != 0 || e.most >= 0 && l.Rounding > e.most || l.Tokens() != int64(r.PromptTokens) {
+							t.Errorf("seed %d, request %d: %+v of %d tokens", seed, r.Index, l, r.PromptTokens)
+						}
+						return nil
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

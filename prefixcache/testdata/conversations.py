@@ -2,7 +2,7 @@
 
 A step describes a prompt by an earlier one, so that a recording stays small and can be sent again to an engine whose
 model answers otherwise: the prompt is the first `keep` tokens of the prompt and the output of the step `base` (both
-together, cut to what there is), and `new` after them.
+together, cut to what there is), without the part that `cut` names by its start and length, and `new` after them.
 """
 
 LONG = 48  # tokens that a step generates which another one runs beside
@@ -22,12 +22,13 @@ class Random:
         return [low + self.below(high - low) for _ in range(n)]
 
 
-def steps(seed, count, longest, salts=False, bypass=False, slots=0, together=True, long=1):
+def steps(seed, count, longest, salts=False, bypass=False, slots=0, together=True, long=1, cuts=False):
     """Returns the steps as dictionaries: `base`, `keep`, `new`, `max` (tokens to generate) and, where set, `eos` (the
-    model may end the answer earlier), `salt`, `bypass` (asks for log probabilities of the prompt), `slot` (its number
-    plus one) and `beside` (begins and ends while the step before it runs).
+    model may end the answer earlier), `salt`, `bypass` (the engine does not read its cache), `slot` (its number
+    plus one), `cut` (see prompt) and `beside` (begins and ends while the step before it runs).
 
-    longest bounds prompt and output, in tokens; long multiplies what a turn adds.
+    longest bounds prompt and output, in tokens; long multiplies what a turn adds; with cuts some turns lack a part of what
+    was before them, as when an application forgets old messages.
     """
     r = Random(seed)
     systems = [[1] + r.ids(n) for n in (23, 70, 150)]  # system prompts that conversations share
@@ -70,6 +71,8 @@ def steps(seed, count, longest, salts=False, bypass=False, slots=0, together=Tru
             if salts and r.below(5) == 0:
                 step["salt"] = "tenant"
         conversations[where[i]].append(i)
+        if cuts and keep > 60 and r.below(3) == 0:
+            step["cut"] = [r.below(keep - 40), 1 + r.below(39)]
         if bypass and r.below(20) == 0:
             step["bypass"] = True
         if slots and r.below(5) == 0:
@@ -81,7 +84,7 @@ def steps(seed, count, longest, salts=False, bypass=False, slots=0, together=Tru
         elif r.below(4) == 0:
             step["eos"] = True
         found.append(step)
-        length.append(keep + len(new) + step["max"])
+        length.append(keep - step.get("cut", [0, 0])[1] + len(new) + step["max"])
     return found
 
 
@@ -91,4 +94,7 @@ def prompt(step, done):
     if step["base"] >= 0:
         p, o = done[step["base"]]
         before = (p + o)[: step["keep"]]
+    if "cut" in step:
+        at, n = step["cut"]
+        before = before[:at] + before[at + n :]
     return before + step["new"]

@@ -52,7 +52,7 @@ RECORDINGS = [
     # RAM for some 350 tokens, idle slots are copied
     {"name": "tighter", "seed": 15, "count": 80, "longest": 900, "named": 0, "settings": {"n_parallel": 4, "n_ctx": 4096, "cache_ram_mib": 8}},
     # one slot, chunks moved
-    {"name": "reuse", "seed": 16, "count": 80, "longest": 900, "named": 0, "settings": {"n_parallel": 1, "n_ctx": 1024, "cache_ram_mib": 0, "n_cache_reuse": 8}},
+    {"name": "reuse", "seed": 16, "count": 80, "longest": 900, "named": 0, "cuts": True, "settings": {"n_parallel": 1, "n_ctx": 1024, "cache_ram_mib": 0, "n_cache_reuse": 8}},
     # a shared context that gets full
     {"name": "crowded", "seed": 17, "count": 60, "longest": 500, "named": 4, "settings": {"n_parallel": 4, "n_ctx": 1024, "kv_unified": True, "cache_ram_mib": 0}},
     # a window of 512 tokens in most layers
@@ -106,7 +106,8 @@ def send(url, steps, i, done):
 
 
 def record(url, o, out):
-    steps = conversations.steps(o["seed"], o["count"], o["longest"], bypass=True, slots=o["named"], long=o.get("long", 1))
+    steps = conversations.steps(o["seed"], o["count"], o["longest"], bypass=True, slots=o["named"], long=o.get("long", 1),
+                                cuts=o.get("cuts", False))
     done = []
     config = {k: v for k, v in o.items()} | {"engine": "llama.cpp b11549"}
     with open(os.path.join(out, o["name"] + ".jsonl"), "w") as f:
