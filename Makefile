@@ -30,7 +30,7 @@ NOSERVERS := UNFRAY_TEST_LLAMA_SERVER=none UNFRAY_TEST_VLLM=
 NESTED := $(patsubst %/go.mod,%,$(wildcard bench/go.mod $(CLIENTS)/go/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test check test-default test-simd test-llama test-servers test-fuzz test-gemma conformance bench bench-tokenizers bench-eval fuzz deps test-deps gemma wasm cross vuln clean
+.PHONY: help run demo build test check test-default test-simd test-llama test-servers test-fuzz test-gemma conformance bench bench-tokenizers bench-cache bench-eval fuzz deps test-deps gemma wasm cross vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ bench: test-deps ## benchmarks of all packages, with the engine, and of bench/
 
 bench-tokenizers: ## the tokenizers side by side with others, as Markdown; SIMD=1 with vector instructions
 	@settings=$$($(FETCH) -no-engine -vocabs -references bench/tokenizers -env) && eval "$$settings" && $(if $(SIMD),GOEXPERIMENT=simd) $(GO) -C bench run ./tokenizers $(ARGS)
+
+bench-cache: ## simulated prefix caches beside kvcache-simulator, and figures of keystrokes: DATA=FOLDER of traces, ARGS
+	@settings=$$($(FETCH) -no-engine -vocabs -references bench/prefixcache -env) && eval "$$settings" && $(GO) -C bench run ./prefixcache $(ARGS) $(abspath $(or $(DATA),../shared/data))
 
 bench-eval: deps build ## quality and cost of healing: CUTS='FILE.jsonl.gz…', ARGS for flags of "unfray eval"
 	@test -n '$(CUTS)' || { echo 'give files of cuts: CUTS="a.jsonl.gz b.jsonl"; go -C bench run ./strata makes some'; exit 2; }

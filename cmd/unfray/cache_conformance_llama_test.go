@@ -2,12 +2,18 @@
 
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/unfray/unfray/internal/deps"
+)
 
 // TestConformanceCachePredictionEngine compares what is predicted of the engine in
 // this process with what it reports.
 func TestConformanceCachePredictionEngine(t *testing.T) {
 	model := testSetting(t, "UNFRAY_TEST_MODEL")
-	l := startLogServe(t, "--model", model, "--lib", testSetting(t, "UNFRAY_TEST_LIB"), "--threads", "1", "--context", "2048", "--parallel", "3")
-	converse(t, l, "", 60, 1, func() {})
+	t.Setenv(deps.EnvLib, testSetting(t, "UNFRAY_TEST_LIB"))
+	l := startLogServe(t, "--config", jsonLogConfig(t, fmt.Sprintf("models:\n- {name: m, file: %q, threads: 1, context: 2048, parallel: 3}\n", model)))
+	converse(t, l, "m", 60, 1, func() {})
 }

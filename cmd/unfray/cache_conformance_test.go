@@ -53,22 +53,22 @@ func startLogServe(t *testing.T, args ...string) *logServe {
 
 // logRecord is what the log tells of a request.
 type logRecord struct {
-	Path                     string
-	Status                   int
-	PromptTokens             int  `json:"prompt_tokens"` // healed requests only
-	Cached                   *int `json:"cached_tokens"`
-	Predicted                *int `json:"predicted_cached_tokens"`
-	Boundary                 *int `json:"boundary_loss_tokens"`
-	PromptIDs, OutputIDs     any
-	Prompt, Output, Continue string `json:"-"`
+	Path      string
+	Cached    *int `json:"cached_tokens"`
+	Predicted *int `json:"predicted_cached_tokens"`
+	Boundary  *int `json:"boundary_loss_tokens"`
 }
 
-// jsonConfig is a configuration file for a server, whose log is JSON.
+// jsonConfig is a configuration file for a server.
 func jsonConfig(t *testing.T, kind, url, model, more string) string {
+	return jsonLogConfig(t, fmt.Sprintf("upstreams:\n  s: {kind: %s, urls: [%q]}\nmodels:\n- {name: m, upstream: s, upstream_model: %q%s}\ndefault_upstream: s\n", kind, url, model, more))
+}
+
+// jsonLogConfig writes a configuration file. The log is JSON, with prompts.
+func jsonLogConfig(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "unfray.yaml")
-	text := fmt.Sprintf("upstreams:\n  s: {kind: %s, urls: [%q]}\nmodels:\n- {name: m, upstream: s, upstream_model: %q%s}\ndefault_upstream: s\nlog: {format: json, prompts: true}\n", kind, url, model, more)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text+"log: {format: json, prompts: true}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -274,7 +274,10 @@ func TestConformanceCacheReplay(t *testing.T) {
 	}
 	var res struct {
 		Requests int
-		Reported struct{ Requests, Equal int }
+		Reported struct {
+			Requests int
+			Equal    int `json:"equal_requests"`
+		}
 	}
 	if err := json.Unmarshal(out.Bytes(), &res); err != nil {
 		t.Fatalf("%v: %s", err, &out)

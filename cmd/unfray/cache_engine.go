@@ -38,6 +38,9 @@ type engineFlags struct {
 	from       string
 	hybrid     []string
 	cacheRAM   int
+	chunk      int
+	output     int
+	eagle      bool
 }
 
 func (e *engineFlags) add(cmd *cobra.Command, f *pflag.FlagSet) {
@@ -48,6 +51,9 @@ func (e *engineFlags) add(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.IntVar(&e.slots, "slots", prefixcache.DefaultSlots, "llamacpp: slots, which share --capacity")
 	f.IntVar(&e.cacheRAM, "cache-ram", prefixcache.DefaultCacheRAM>>20, "llamacpp: MiB for prompts that left their slots, as the server's flag; 0: none")
 	f.StringSliceVar(&e.hybrid, "groups", nil, "vllm: groups of layers of a hybrid model: full, window:TOKENS, mamba; each may end in @BLOCK")
+	f.IntVar(&e.chunk, "prefill-chunk", 0, "tokens of a prompt that are computed at once: vllm's --max-num-batched-tokens, sglang's --chunked-prefill-size; 0: all")
+	f.IntVar(&e.output, "max-new-tokens", 0, "tgi: tokens that each request may generate, for which it holds room from the start")
+	f.BoolVar(&e.eagle, "eagle", false, "vllm and sglang: the engine drafts with EAGLE")
 	f.StringVar(&e.from, "settings-of", "", "KIND=URL of a running server (vllm, sglang, llamacpp) that tells block size and capacity")
 	_ = cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(cacheEngines, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -69,6 +75,9 @@ type simulation struct {
 	slots       int
 	cacheRAM    int64 // as prefixcache.SlotsOptions has it
 	groups      []prefixcache.LayerGroup
+	chunk       int // tokens of a prompt computed at once; 0: all
+	output      int // tokens that TGI makes room for
+	eagle       bool
 }
 
 // name says which cache it is.
@@ -92,15 +101,15 @@ func (s *simulation) unlimited() (prefixcache.Cache, error) { return s.withCapac
 func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
 	switch s.engine {
 	case engineVLLM:
-		o := prefixcache.PagedOptions{BlockSize: s.blockTokens, Groups: s.groups}
+		o := prefixcache.PagedOptions{BlockSize: s.blockTokens, Groups: s.groups, BatchTokens: s.chunk, Eagle: s.eagle}
 		if tokens > 0 {
 			o.Blocks = tokens/s.blockTokens + 1 // and the null block
 		}
 		return prefixcache.NewPaged(o)
 	case engineSGLang:
-		return prefixcache.NewRadix(prefixcache.RadixOptions{PageSize: s.blockTokens, Capacity: tokens, Policy: prefixcache.Policy(s.policy)})
+		return prefixcache.NewRadix(prefixcache.RadixOptions{PageSize: s.blockTokens, Capacity: tokens, Policy: prefixcache.Policy(s.policy), Chunk: s.chunk, Bigrams: s.eagle})
 	case engineTGI:
-		return prefixcache.NewTGI(prefixcache.TGIOptions{BlockSize: s.blockTokens, Capacity: tokens})
+		return prefixcache.NewTGI(prefixcache.TGIOptions{BlockSize: s.blockTokens, Capacity: tokens, Output: s.output})
 	case engineLlamaCpp:
 		o := prefixcache.SlotsOptions{Slots: s.slots, Context: tokens / s.slots, CacheRAM: s.cacheRAM}
 		if tokens == 0 {
@@ -115,7 +124,7 @@ func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
 // simulations reads the flags. blockTokens is that of a trace of block hashes, 0
 // for others.
 func (e *engineFlags) simulations(ctx context.Context, f *pflag.FlagSet, traceBlock int) ([]simulation, error) {
-	base := simulation{slots: e.slots, cacheRAM: int64(e.cacheRAM) << 20}
+	base := simulation{slots: e.slots, cacheRAM: int64(e.cacheRAM) << 20, chunk: e.chunk, output: e.output, eagle: e.eagle}
 	if e.cacheRAM == 0 {
 		base.cacheRAM = prefixcache.CacheRAMOff
 	}
