@@ -365,7 +365,7 @@ func TestConformancePagedVLLM(t *testing.T) {
 		n, _ := strconv.Atoi(string(m[1])) // digits
 		return n
 	}
-	x.rerun(t, 60, askVLLM(s))
+	x.rerun(t, 40, askVLLM(s))
 	c, err := NewPaged(PagedOptions{BlockSize: label("block_size"), Blocks: label("num_gpu_blocks")})
 	if err != nil {
 		t.Fatal(err)

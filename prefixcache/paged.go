@@ -358,7 +358,7 @@ func (p *Paged) EndBlocks(l Lease, blocks []uint64, output int) {
 	}
 	if output > 1 {
 		full := (x.prompt+output-1)/p.unit - len(x.ids)
-		for _, b := range blocks[:min(full, len(blocks))] {
+		for _, b := range blocks[:max(0, min(full, len(blocks)))] {
 			x.ids = append(x.ids, blockID{lo: b})
 		}
 		p.decode(x, output-1-x.output)

@@ -62,8 +62,8 @@ type RadixOptions struct {
 // It takes requests as the scheduler does that runs one at a time: each is
 // looked up when it is admitted, and its prompt is in the tree before the next
 // one is looked up. SGLang finds less where it admits requests that share a new
-// prefix into one batch. What a request generates takes its room at the end, not
-// token by token.
+// prefix into one batch. What a request generates takes its room when
+// [Radix.Generated] tells of it, and at the end.
 type Radix struct {
 	o       RadixOptions
 	tree    *radixTree
@@ -274,10 +274,14 @@ func (r *Radix) finish(id uint64, run *radixRun, key []uint64) {
 // for all but the last, which was not fed back. Source: SGLang 0.5.23,
 // alloc_token_slots and alloc_paged_token_slots_decode (mem_cache/allocation.py).
 func (r *Radix) decode(run *radixRun, output int) {
-	p := r.o.PageSize
+	p, want := r.o.PageSize, 1
+	if p > 1 {
+		// All running requests take a step at once, and a page of each is wanted,
+		// also where it takes none.
+		want = len(r.running)
+	}
 	for n := output - 1; run.fed < n; {
-		// Every step wants a page to be free, also one that takes none.
-		r.makeRoom(1)
+		r.makeRoom(want)
 		if at := run.tokens + run.fed; at%p > 0 {
 			run.fed = min(n, run.fed+p-at%p) // to the next one that does
 			continue

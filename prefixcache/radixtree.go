@@ -136,7 +136,8 @@ func (t *radixTree) insert(space radixSpace, from *radixNode, key []uint64, prio
 	if node == nil {
 		if node = t.roots[space]; node == nil {
 			node = t.newNode(nil)
-			node.space = &space
+			own := space // so that only this moves to the heap
+			node.space = &own
 			t.roots[space] = node
 		}
 	}

@@ -1,6 +1,7 @@
 package delimiter
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,8 +73,8 @@ func (j *judge) before(c Candidate, ids []vocab.ID) Side {
 	if _, s.Start = changed(""); s.Start {
 		s.Changes = append(s.Changes, Change{Kind: atStart, Becomes: slices.Clone(j.encode(c.Special, "", c.Text))})
 	}
-	joined, known := j.joined(ids)
-	for x := range j.leftOf(joined) {
+	spans := j.spans(c.Text)
+	for x := range j.leftOf(spans) {
 		s.Tried++
 		if all, other := changed(x); other {
 			var last boundary.ByteSet
@@ -83,59 +84,85 @@ func (j *judge) before(c Candidate, ids []vocab.ID) Side {
 	}
 	w := lastBytes()
 	s.finish(&w)
-	if !known {
-		j.explainBefore(&s, c, ids, -1)
-	} else {
-		j.explainBefore(&s, c, ids, len(joined))
-	}
+	j.explainBefore(&s, c, ids, len(spans))
 	s.Statement = beforeStatement(&s)
 	return s
 }
 
-// maxJoined bounds the tokens that join the first one of a separator and are
-// tried before it.
-const maxJoined = 2048
+// maxSpans bounds, for each kind of end, the beginnings of tokens that are tried
+// before a separator.
+const maxSpans = 400
 
 // leftOf are the texts that are tried before a separator: the common ones, and
-// tokens that join its first one.
-func (j *judge) leftOf(joined []vocab.ID) func(yield func(string) bool) {
+// the spans behind texts of some kinds.
+func (j *judge) leftOf(spans []string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for _, x := range j.search {
 			if !yield(x) {
 				return
 			}
 		}
-		for _, id := range spread(j.v, joined, maxJoined) {
-			if b := j.v.Bytes(id); !yield("a"+string(b)) || !yield(". "+string(b)) {
-				return
+		kinds := map[string]int{}
+		for _, x := range spans {
+			kind := kindOfEnd(x)
+			if kinds[kind]++; kinds[kind] > maxSpans {
+				continue
+			}
+			for _, before := range []string{"", "a", ". ", "\n"} {
+				if !yield(before + x) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// joined lists the tokens of the vocabulary that BPE does not leave apart from
-// the separator's first one where both stand in one pretoken. known is false if
-// the model does not decide by pairs. Tokens that their own bytes do not give are
-// left out: they end no text.
-func (j *judge) joined(ids []vocab.ID) (list []vocab.ID, known bool) {
-	if !j.t.Pairwise() || len(ids) == 0 || !j.v.IsText(ids[0]) {
-		return nil, false
+// spans are the beginnings of tokens that go on with the first bytes of text, or
+// with all of it, each once. What joins text to what stands before it is such a
+// token.
+func (j *judge) spans(text string) (list []string) {
+	seen := map[string]bool{}
+	for _, id := range j.v.Sorted(j.v.PrefixRange(nil)) {
+		token := j.v.Bytes(id)
+		for at := 1; at < len(token); at++ {
+			n := bytes.IndexByte(token[at:], text[0])
+			if n < 0 {
+				break
+			}
+			at += n
+			rest := string(token[at:])
+			if x := string(token[:at]); (strings.HasPrefix(text, rest) || strings.HasPrefix(rest, text)) && !seen[x] {
+				seen[x] = true
+				list = append(list, x)
+			}
+		}
 	}
-	if list, known = j.apart[ids[0]]; known {
-		return list, true
+	return list
+}
+
+// joins reports whether BPE may join a token of the vocabulary with the first one
+// of a separator where both stand in one pretoken, or does not decide by pairs.
+// Tokens that their own bytes do not give are left out: they end no text.
+func (j *judge) joins(first vocab.ID) bool {
+	if !j.t.Pairwise() || !j.v.IsText(first) {
+		return true
+	}
+	if known, ok := j.joined[first]; ok {
+		return known
 	}
 	var own []vocab.ID
 	for _, id := range j.v.Sorted(j.v.PrefixRange(nil)) {
-		if j.t.Apart(id, ids[0]) {
+		if j.t.Apart(id, first) {
 			continue
 		}
 		own = j.t.EncodePiece(own[:0], j.v.Bytes(id))
 		if len(own) == 1 && own[0] == id {
-			list = append(list, id)
+			j.joined[first] = true
+			return true
 		}
 	}
-	j.apart[ids[0]] = list
-	return list, true
+	j.joined[first] = false
+	return false
 }
 
 // reaching are the tokens of before and text, which are all, from the first that
@@ -150,25 +177,21 @@ func (j *judge) reaching(c Candidate, before, text string, all []vocab.ID) []voc
 }
 
 // explainBefore says what the claim rests on, and whether it is proved.
-func (j *judge) explainBefore(s *Side, c Candidate, ids []vocab.ID, joined int) {
-	overlap := j.overlap(c)
+func (j *judge) explainBefore(s *Side, c Candidate, ids []vocab.ID, spans int) {
 	tried := fmt.Sprintf("%d texts were tried before it", s.Tried)
-	if len(ids) > 0 && j.firstIsAdded(c, ids) && overlap == "" && s.Always {
+	s.Why = tried
+	if !s.Always || len(ids) == 0 {
+		return
+	}
+	switch overlap := j.overlap(c); {
+	case overlap == "" && j.firstIsAdded(c, ids):
 		s.Proof = Proved
 		s.Why = "an added token is cut out of the text before all else, and no other one ends as it begins; " + tried
-		return
-	}
-	if joined == 0 && overlap == "" && s.Always && c.Text[0] < utf8.RuneSelf && j.undivided() {
+	case overlap == "" && c.Text[0] < utf8.RuneSelf && j.undivided() && j.t.Pairwise() && (spans == 0 || !j.joins(ids[0])):
 		s.Proof = Proved
 		s.Why = fmt.Sprintf("there is no pre-tokenizer, and no token of the vocabulary joins its first token %q; %s", j.v.Bytes(ids[0]), tried)
-		return
-	}
-	s.Why = tried
-	switch {
-	case joined == 0:
-		s.Why += fmt.Sprintf("; no token of the vocabulary joins its first token %q, but how the pre-tokenizer divides text is tried, not proved", j.v.Bytes(ids[0]))
-	case joined > 0:
-		s.Why += fmt.Sprintf("; %d tokens of the vocabulary join its first token %q where the pre-tokenizer lets them", joined, j.v.Bytes(ids[0]))
+	case spans == 0:
+		s.Why += "; no token of the vocabulary reaches into it from before, but how the pre-tokenizer divides text is tried, not proved"
 	}
 }
 

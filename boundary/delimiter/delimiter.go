@@ -1,7 +1,9 @@
 // Package delimiter says which separators keep their tokens whatever stands
 // around them, for one tokenizer.
 //
-//   - What may follow is proved: [boundary.Prove] speaks of every continuation.
+//   - What may follow is proved, behind each of some texts: [boundary.Prove]
+//     speaks of every continuation. Where it cannot decide about characters
+//     beyond ASCII, many are tried, and the verdict says so.
 //   - What may precede is proved for added tokens, and for others where no
 //     pre-tokenizer divides text; else it is searched, and says in how many texts.
 //   - What fails comes with a text that was encoded and shows it.
@@ -42,8 +44,8 @@ type Options struct {
 	// They weigh the first bytes that break a separator; empty: all first bytes
 	// of a character that is printed, and of white space, count alike.
 	Parts [][]byte
-	// Search bounds the texts before a separator that are tried; 0: 12,000. Tokens that
-	// join its first one are tried beyond that.
+	// Search bounds the texts before a separator that are tried; 0: 12,000. The
+	// beginnings of tokens that go on as the separator does are tried beyond that.
 	Search int
 }
 

@@ -74,11 +74,11 @@ type judge struct {
 	search   []string           // texts to put before a separator
 	afters   map[Candidate]Side // what was proved, by text; without a family
 	scratch  [2]*tokenizer.Text
-	apart    map[vocab.ID][]vocab.ID // by a first token: those that join it
+	joined   map[vocab.ID]bool // by a first token: whether one joins it
 }
 
 func newJudge(t *tokenizer.Tokenizer, o Options) *judge {
-	j := &judge{t: t, v: t.Vocab(), contexts: o.Contexts, apart: map[vocab.ID][]vocab.ID{}, afters: map[Candidate]Side{}}
+	j := &judge{t: t, v: t.Vocab(), contexts: o.Contexts, joined: map[vocab.ID]bool{}, afters: map[Candidate]Side{}}
 	if len(j.contexts) == 0 {
 		j.contexts = defaultContexts
 	}

@@ -95,7 +95,7 @@ func parseSize(text string) (int, error) {
 		}
 	}
 	f, err := strconv.ParseFloat(number, 64)
-	if n := f * unit; err != nil || !(n >= 0 && n <= 1<<53) || n != math.Trunc(n) {
+	if n := f * unit; err != nil || !(n >= 0 && n <= min(1<<53, float64(math.MaxInt))) || n != math.Trunc(n) {
 		return 0, fmt.Errorf("%q is no count; it is like 4096, 100k or 1.5M", text)
 	} else {
 		return int(n), nil

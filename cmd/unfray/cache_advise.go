@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,7 +50,7 @@ single figures by their names in the JSON. What is measured replaces them:
 
   --eval   what "unfray eval --json" wrote: what healing does to continuations
 
-Patterns, by a word of their names: ` + strings.Join(patternNames(), "; ") + `.`,
+Patterns: ` + strings.Join(patternKeys(), ", ") + `.`,
 		Example: `  unfray cache advise --table
   unfray cache advise --pattern code --set prompt_tokens=6000 --set block_tokens=528
   unfray cache advise --seams cuts.jsonl.gz --keystrokes
@@ -61,14 +60,15 @@ Patterns, by a word of their names: ` + strings.Join(patternNames(), "; ") + `.`
 	f := cmd.Flags()
 	a.tokenizer.add(cmd)
 	a.trace.add(cmd, f)
-	f.StringVar(&a.pattern, "pattern", "code", "the workload to begin with: a word of a pattern's name")
-	f.StringVar(&a.workload, "workload", "", "JSON file of a workload, in place of a pattern")
+	f.StringVar(&a.pattern, "pattern", "code", "the workload to begin with")
+	f.StringVar(&a.workload, "workload", "", "JSON file with figures of the workload; the pattern's stand for those that are not there")
 	f.StringArrayVar(&a.set, "set", nil, "NAME=VALUE: a figure of the workload (may be repeated)")
 	f.StringVar(&a.seams, "seams", "", "measure the ends of prompts: JSON Lines of texts and what followed")
 	f.BoolVar(&a.keystrokes, "keystrokes", false, "with --seams: at each character that followed")
 	f.StringVar(&a.eval, "eval", "", "JSON of an evaluation of the model's healing")
 	f.IntVar(&a.chars, "eval-chars", 10, "with --eval: how many characters must agree for a continuation to be right")
 	f.BoolVar(&a.asTable, "table", false, "print the decision for every pattern as a Markdown table")
+	_ = cmd.RegisterFlagCompletionFunc("pattern", cobra.FixedCompletions(patternKeys(), cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVar(&a.asJSON, "json", false, "print the decision as JSON")
 	cmd.RunE = handler(a.run)
 	return cmd
@@ -119,35 +119,35 @@ func (a *adviseFlags) run(cmd *cobra.Command, args []string) error {
 		}
 		fmt.Fprintln(out)
 	}
-	return printAdvice(out, &advice)
+	return advice.Markdown(out)
 }
 
 // base is the workload to begin with.
 func (a *adviseFlags) base() (*advise.Workload, error) {
-	if a.workload != "" {
-		text, err := readFile(a.workload)
-		if err != nil {
-			return nil, err
-		}
-		w := &advise.Workload{}
-		if err := strictJSON(text, w); err != nil {
-			return nil, fmt.Errorf("%s: %w", a.workload, err)
-		}
-		return w, nil
+	p, err := advise.FindPattern(a.pattern)
+	if err != nil {
+		return nil, usageError("--pattern: " + strings.TrimPrefix(err.Error(), "advise: "))
 	}
-	for _, p := range advise.Patterns() {
-		if a.pattern != "" && strings.Contains(strings.ToLower(p.Workload.Name), strings.ToLower(a.pattern)) {
-			return &p.Workload, nil
-		}
+	if a.workload == "" {
+		return &p.Workload, nil
 	}
-	return nil, usageError(fmt.Sprintf("--pattern %s: give a word of one of these: %s", a.pattern, strings.Join(patternNames(), "; ")))
+	f, err := os.Open(a.workload)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	w, err := advise.ReadWorkload(f, p.Workload)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", a.workload, strings.TrimPrefix(err.Error(), "advise: "))
+	}
+	return &w, nil
 }
 
-func patternNames() (names []string) {
+func patternKeys() (keys []string) {
 	for _, p := range advise.Patterns() {
-		names = append(names, p.Workload.Name)
+		keys = append(keys, p.Key)
 	}
-	return names
+	return keys
 }
 
 // useEval takes the figures of an evaluation.
@@ -165,37 +165,21 @@ func (a *adviseFlags) useEval(w *advise.Workload) error {
 	return nil
 }
 
-// strictJSON decodes an object whose members must all be known.
-func strictJSON(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the object")
-	}
-	return nil
-}
-
 // change applies --set.
 func (a *adviseFlags) change(w *advise.Workload) error {
 	for _, s := range a.set {
 		name, value, ok := strings.Cut(s, "=")
-		key, err := json.Marshal(name)
-		if !ok || err != nil {
+		if !ok {
 			return usageError(fmt.Sprintf("--set %s: give NAME=VALUE", s))
 		}
-		if !json.Valid([]byte(value)) { // a word, such as tail
-			quoted, err := json.Marshal(value)
-			if err != nil {
-				return err
-			}
-			value = string(quoted)
+		if !json.Valid([]byte(value)) {
+			value = strconv.Quote(value) // a word, such as tail
 		}
-		if err := strictJSON(fmt.Appendf(nil, "{%s:%s}", key, value), w); err != nil {
-			return usageError(fmt.Sprintf("--set %s: %v", s, err))
+		changed, err := advise.ReadWorkload(strings.NewReader(fmt.Sprintf("{%q:%s}", name, value)), *w)
+		if err != nil {
+			return usageError(fmt.Sprintf("--set %s: %s", s, strings.TrimPrefix(err.Error(), "advise: ")))
 		}
+		*w = changed
 	}
 	return nil
 }
@@ -298,64 +282,4 @@ func outputTokens(q *trace.Request) int {
 		return len(q.OutputIDs)
 	}
 	return q.OutputTokens
-}
-
-// printAdvice prints a decision with its figures and the points where it turns.
-func printAdvice(w io.Writer, a *advise.Advice) error {
-	if a.Name != "" {
-		fmt.Fprintf(w, "%s\n", a.Name)
-	}
-	pays := "it pays in " + string(a.Currency)
-	if a.Currency == advise.InNothing {
-		pays = "it does not pay"
-	}
-	fmt.Fprintf(w, "heal: %s; %s\n%s\n\n", a.Heal, pays, a.Why)
-	f := &a.Figures
-	number := func(x float64) string { return fmt.Sprintf("%.2f", x) }
-	rows := [][]string{
-		{"tokens the cache loses a request, unhealed", number(f.TokensLost)},
-		{"and healed (" + string(f.Judged) + ")", number(f.TokensLostHealed)},
-		{"and at most, in one request", number(f.WorstTokens)},
-		{"time of a request, ms", number(f.RequestMS)},
-		{"prefill saved, ms", number(f.PrefillSavedMS)},
-		{"decoding of bytes that the prompt has, ms", number(f.DecodeMS)},
-		{"masks, ms", number(f.MaskMS)},
-		{"net, ms", number(f.NetMS)},
-		{"more right continuations, points", number(100 * f.Matches)},
-	}
-	if err := table(w, 1, []string{"figure", "value"}, rows); err != nil {
-		return err
-	}
-	rows = nil
-	b := &f.BreakEven
-	for _, p := range []struct {
-		name string
-		at   *float64
-	}{
-		{"by the cache alone: unstable tokens (r)", b.CacheUnstable},
-		{"by the cache alone: time of a decode step, ms", b.CacheDecodeMS},
-		{"worth of one more right continuation, ms", b.MatchMS},
-		{"unstable tokens (r)", b.Unstable},
-		{"share of dirty ends", b.DirtyShare},
-		{"prompt tokens", b.PromptTokens},
-		{"batch", b.Batch},
-		{"masked steps a request", b.MaskedSteps},
-	} {
-		value := "nowhere"
-		if p.at != nil {
-			value = fmt.Sprintf("%.4g", *p.at)
-		}
-		rows = append(rows, []string{p.name, value})
-	}
-	fmt.Fprintln(w)
-	if err := table(w, 1, []string{"it turns at", "value"}, rows); err != nil {
-		return err
-	}
-	for i, alt := range a.Alternatives {
-		if i == 0 {
-			fmt.Fprintln(w, "\nelse:")
-		}
-		fmt.Fprintf(w, "  %s: %.2f tokens, %.2f ms a request. %s\n", alt.Do, alt.TokensSaved, alt.SavedMS, alt.Why)
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,8 +128,10 @@ func (a *auditFlags) check(args []string) error {
 		if len(a.price) == 2 {
 			a.opt.Price.PerMillionCached = a.price[1]
 		}
-		if a.price[0] < 0 || a.opt.Price.PerMillionCached < 0 {
-			return usageError("--price: a price is not negative")
+		for _, p := range a.price {
+			if !(p >= 0 && p <= math.MaxFloat64) {
+				return usageError("--price: a price is a number that is not negative")
+			}
 		}
 	default:
 		return usageError("--price: give the price of a million input tokens and, after a comma, of a million cached ones")

@@ -23,6 +23,7 @@ type delimiterFlags struct {
 	special   bool
 	raw       bool
 	best      int
+	asTable   bool
 	asJSON    bool
 }
 
@@ -53,6 +54,7 @@ In a candidate \n, \t, \\ and \xNN are read as in Go, unless --raw is given.`,
 	f.BoolVar(&d.special, "special", false, "control tokens spelled in candidates become those tokens")
 	f.BoolVar(&d.raw, "raw", false, `candidates are taken as they are, without reading \n`)
 	f.IntVarP(&d.best, "best", "n", 0, "print the best n; 0: all")
+	f.BoolVar(&d.asTable, "table", false, "print a Markdown table, a row for each separator")
 	f.BoolVar(&d.asJSON, "json", false, "print the verdicts as one JSON array")
 	_ = cmd.RegisterFlagCompletionFunc("family", cobra.FixedCompletions(delimiter.Families(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = handler(d.run)
@@ -90,6 +92,9 @@ func (d *delimiterFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if d.asJSON {
 		return writeJSON(cmd.OutOrStdout(), verdicts)
+	}
+	if d.asTable {
+		return delimiter.Markdown(cmd.OutOrStdout(), verdicts)
 	}
 	return printVerdicts(cmd.OutOrStdout(), t, verdicts)
 }

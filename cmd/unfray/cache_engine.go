@@ -49,12 +49,12 @@ func (e *engineFlags) add(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.Var(&e.capacities, "capacity", "tokens that the cache holds, such as 100k or 1.5M; 0: no limit")
 	f.StringSliceVar(&e.policies, "policy", nil, "what is thrown away first: sglang has "+policyNames()+"; trie has fifo, lru, optimal (which knows the future)")
 	f.IntVar(&e.slots, "slots", prefixcache.DefaultSlots, "llamacpp: slots, which share --capacity")
-	f.IntVar(&e.cacheRAM, "cache-ram", prefixcache.DefaultCacheRAM>>20, "llamacpp: MiB for prompts that left their slots, as the server's flag; 0: none")
+	f.IntVar(&e.cacheRAM, "cache-ram", prefixcache.DefaultCacheRAM>>20, "llamacpp: MiB for prompts that left their slots, as the server's flag; 0: none; -1: no limit")
 	f.StringSliceVar(&e.hybrid, "groups", nil, "vllm: groups of layers of a hybrid model: full, window:TOKENS, mamba; each may end in @BLOCK")
 	f.IntVar(&e.chunk, "prefill-chunk", 0, "tokens of a prompt that are computed at once: vllm's --max-num-batched-tokens, sglang's --chunked-prefill-size; 0: all")
 	f.IntVar(&e.output, "max-new-tokens", 0, "tgi: tokens that each request may generate, for which it holds room from the start")
 	f.BoolVar(&e.eagle, "eagle", false, "vllm and sglang: the engine drafts with EAGLE")
-	f.StringVar(&e.from, "settings-of", "", "KIND=URL of a running server (vllm, sglang, llamacpp) that tells block size and capacity")
+	f.StringVar(&e.from, "settings-of", "", "KIND=URL of a running server (vllm, sglang, llamacpp) that tells block size, capacity and policy")
 	_ = cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(cacheEngines, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -99,6 +99,9 @@ func (s *simulation) make() (prefixcache.Cache, error) { return s.withCapacity(s
 func (s *simulation) unlimited() (prefixcache.Cache, error) { return s.withCapacity(0) }
 
 func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
+	if tokens > 0 && tokens < s.blockTokens {
+		return nil, usageError(fmt.Sprintf("--capacity %d: it holds no block of %d tokens; give more, or 0 for no limit", tokens, s.blockTokens))
+	}
 	switch s.engine {
 	case engineVLLM:
 		o := prefixcache.PagedOptions{BlockSize: s.blockTokens, Groups: s.groups, BatchTokens: s.chunk, Eagle: s.eagle}
@@ -111,6 +114,9 @@ func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
 	case engineTGI:
 		return prefixcache.NewTGI(prefixcache.TGIOptions{BlockSize: s.blockTokens, Capacity: tokens, Output: s.output})
 	case engineLlamaCpp:
+		if tokens > 0 && tokens < s.slots {
+			return nil, usageError(fmt.Sprintf("--capacity %d: %d slots share it; give more, or fewer --slots", tokens, s.slots))
+		}
 		o := prefixcache.SlotsOptions{Slots: s.slots, Context: tokens / s.slots, CacheRAM: s.cacheRAM}
 		if tokens == 0 {
 			// A server without limits: nothing leaves its RAM.
@@ -125,8 +131,13 @@ func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
 // for others.
 func (e *engineFlags) simulations(ctx context.Context, f *pflag.FlagSet, traceBlock int) ([]simulation, error) {
 	base := simulation{slots: e.slots, cacheRAM: int64(e.cacheRAM) << 20, chunk: e.chunk, output: e.output, eagle: e.eagle}
-	if e.cacheRAM == 0 {
+	switch {
+	case e.cacheRAM == 0:
 		base.cacheRAM = prefixcache.CacheRAMOff
+	case e.cacheRAM == -1:
+		base.cacheRAM = prefixcache.CacheRAMUnlimited
+	case e.cacheRAM < 0 || e.cacheRAM > 1<<30:
+		return nil, usageError(fmt.Sprintf("--cache-ram %d: give MiB, 0 for none, or -1 for no limit", e.cacheRAM))
 	}
 	if e.slots < 1 {
 		return nil, usageError(fmt.Sprintf("--slots %d: a server has at least one", e.slots))
@@ -148,6 +159,12 @@ func (e *engineFlags) simulations(ctx context.Context, f *pflag.FlagSet, traceBl
 		}
 		if settings.Slots > 0 && !f.Changed("slots") {
 			base.slots = settings.Slots
+		}
+		if settings.Policy != "" && !f.Changed("policy") {
+			e.policies = []string{settings.Policy}
+			if err := e.checkPolicies(); err != nil {
+				return nil, fmt.Errorf("%s: %w", e.from, err)
+			}
 		}
 	}
 	if len(capacities) == 0 {
@@ -269,10 +286,13 @@ func settingsOf(ctx context.Context, kindURL string) (live.Settings, error) {
 		return live.Settings{}, err
 	}
 	s, err := probe.Settings(ctx, engine)
-	if err == nil && s.BlockTokens == 0 {
-		err = fmt.Errorf("%s does not tell the size of its blocks", kindURL)
+	if err == nil {
+		_, err = simulationOf(s)
 	}
-	return s, err
+	if err != nil {
+		return s, fmt.Errorf("--settings-of %s: %w", kindURL, err)
+	}
+	return s, nil
 }
 
 // simulationOf is the cache of a running server.

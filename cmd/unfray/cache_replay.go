@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -51,6 +52,9 @@ type traceFiles struct {
 // Next implements [replay.Source].
 func (s *traceFiles) Next() (*trace.Request, error) {
 	for {
+		if err := s.cmd.Context().Err(); err != nil {
+			return nil, err
+		}
 		if s.r == nil {
 			if len(s.stats) == len(s.paths) {
 				return nil, io.EOF
@@ -177,10 +181,7 @@ func (r *replayFlags) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return usageError("--routing: " + strings.TrimPrefix(err.Error(), "replay: "))
 	}
-	if (r.prefill > 0) != (r.decode > 0) {
-		return usageError("give --prefill-rate and --decode-rate together")
-	}
-	if err := r.engine.checkPolicies(); err != nil {
+	if err := r.check(cmd.Flags()); err != nil {
 		return err
 	}
 	first, err := r.peek(cmd, paths)
@@ -194,6 +195,9 @@ func (r *replayFlags) run(cmd *cobra.Command, paths []string) error {
 	list, err := r.engine.simulations(cmd.Context(), cmd.Flags(), traceBlock)
 	if err != nil {
 		return err
+	}
+	if first != nil && traceBlock == 0 && slices.Contains(r.engine.engines, engineTrie) {
+		return usageError("--engine trie takes traces of block hashes, and this one has none: choose one of " + strings.Join(cacheEngines[:len(cacheEngines)-1], ", "))
 	}
 	if slices.Contains(paths, "-") && len(list) > 1 {
 		return usageError("standard input can be read once: give a file to try several caches")
@@ -220,6 +224,24 @@ func (r *replayFlags) run(cmd *cobra.Command, paths []string) error {
 		return writeReplayJSON(cmd.OutOrStdout(), results)
 	}
 	return printReplay(cmd.OutOrStdout(), results)
+}
+
+// check refuses flags that contradict each other.
+func (r *replayFlags) check(f *pflag.FlagSet) error {
+	measure := replay.Measure(r.measure)
+	switch {
+	case f.Changed("prefill-rate") != f.Changed("decode-rate"):
+		return usageError("give --prefill-rate and --decode-rate together")
+	case f.Changed("prefill-rate") && !(r.prefill > 0 && r.decode > 0 && r.prefill <= math.MaxFloat64 && r.decode <= math.MaxFloat64):
+		return usageError("--prefill-rate and --decode-rate: a rate is in tokens a second, and above 0")
+	case f.Changed("prefill-rate") && f.Changed("concurrency"):
+		return usageError("--concurrency: with --prefill-rate the trace's times say what runs at a time; leave it out")
+	case measure != replay.MeasureAll && measure != replay.MeasureTail:
+		return usageError(fmt.Sprintf("--measure %s: choose all or tail", r.measure))
+	case measure != replay.MeasureAll && !slices.Contains(r.engine.engines, engineTrie):
+		return usageError("--measure tail is for --engine trie; --warmup 0.5 leaves out the first half with others")
+	}
+	return r.engine.checkPolicies()
 }
 
 // peek gives the first request of the traces, nil if it cannot be looked at twice.
@@ -291,12 +313,8 @@ func (r *replayFlags) all(cmd *cobra.Command, paths []string, list []simulation,
 
 // sweep replays a trace of block hashes through tries of all capacities at once.
 func (r *replayFlags) sweep(cmd *cobra.Command, paths []string, list []simulation, tell bool) ([]replayed, error) {
-	measure := replay.Measure(r.measure)
-	if measure != replay.MeasureAll && measure != replay.MeasureTail {
-		return nil, usageError(fmt.Sprintf("--measure %s: choose all or tail", r.measure))
-	}
 	block := list[0].blockTokens
-	o := replay.SweepOptions{Measure: measure, Policies: r.engine.policiesOf(engineTrie)}
+	o := replay.SweepOptions{Measure: replay.Measure(r.measure), Policies: r.engine.policiesOf(engineTrie)}
 	for _, s := range list {
 		blocks := s.capacity / block
 		if s.capacity == 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -90,6 +91,124 @@ func TestSettingsOf(t *testing.T) {
 	}
 	if !strings.Contains(errs, "without -t the loss at boundaries is not told") {
 		t.Errorf("%s", errs)
+	}
+}
+
+// TestSettingsOfSGLang takes the policy, too, and refuses a server whose cache is off, or whose policy is not simulated.
+func TestSettingsOfSGLang(t *testing.T) {
+	answer := `{"page_size":4,"max_total_num_tokens":400,"radix_eviction_policy":"lfu"}`
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
+	defer s.Close()
+	trace := filepath.Join(t.TempDir(), "ids.jsonl")
+	if err := os.WriteFile(trace, []byte(`{"prompt":[1,2,3]}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("UNFRAY_MODEL", filepath.Join(t.TempDir(), "none.gguf"))
+	args := []string{"replay", "--json", "--settings-of", "sglang=" + s.URL, trace}
+	if out, _ := runCache(t, args...); !strings.Contains(out, `"policy":"sglang lfu block 4"`) || !strings.Contains(out, `"capacity_tokens":400`) {
+		t.Errorf("%s", out)
+	}
+	for _, answer = range []string{
+		`{"page_size":4,"max_total_num_tokens":400,"disable_radix_cache":true}`,
+		`{"page_size":4,"max_total_num_tokens":400,"radix_eviction_policy":"dice"}`,
+	} {
+		var out, errs bytes.Buffer
+		if status := run(t.Context(), append([]string{"cache"}, args...), strings.NewReader(""), &out, &errs); status == exitOK {
+			t.Errorf("%s: %s", answer, out.String())
+		}
+	}
+}
+
+// TestReplayRefuses names the flag at fault where flags cannot mean what they say.
+func TestReplayRefuses(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "ids.jsonl")
+	if err := os.WriteFile(trace, []byte(`{"prompt":[1,2,3]}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("UNFRAY_MODEL", filepath.Join(t.TempDir(), "none.gguf"))
+	for flags, want := range map[string]string{
+		"--prefill-rate 5":                                   "together",
+		"--prefill-rate -5 --decode-rate -5":                 "above 0",
+		"--prefill-rate nan --decode-rate 5":                 "above 0",
+		"--prefill-rate inf --decode-rate 5":                 "above 0",
+		"--prefill-rate 5 --decode-rate 5 --concurrency 2":   "--concurrency",
+		"--measure half":                                     "--measure half",
+		"--measure tail":                                     "--warmup",
+		"--engine trie":                                      "block hashes",
+		"--engine vllm --capacity 5":                         "--capacity 5",
+		"--engine sglang --block-size 8 --capacity 5":        "--capacity 5",
+		"--engine llamacpp --slots 4 --capacity 3":           "--slots",
+		"--engine llamacpp --slots 4 --cache-ram -2":         "--cache-ram -2",
+		"--engine vllm --capacity 9007199254740993000000000": "no count",
+	} {
+		var out, errs bytes.Buffer
+		args := append([]string{"cache", "replay", trace}, strings.Fields(flags)...)
+		if status := run(t.Context(), args, strings.NewReader(""), &out, &errs); status != exitUsage || !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: status %d, %s", flags, status, errs.String())
+		}
+	}
+	for _, flags := range []string{"--engine llamacpp --capacity 100 --cache-ram -1", "--prefill-rate 5 --decode-rate 5", "--engine llamacpp --slots 3 --capacity 3"} {
+		runCache(t, append([]string{"replay", trace}, strings.Fields(flags)...)...)
+	}
+}
+
+// TestReplayInterrupted ends at once where the command was interrupted.
+func TestReplayInterrupted(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "ids.jsonl")
+	if err := os.WriteFile(trace, []byte(`{"prompt":[1,2,3]}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	if status := run(ctx, []string{"cache", "replay", trace}, strings.NewReader(""), &out, &errs); status != exitFailed || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("status %d, %s", status, errs.String())
+	}
+}
+
+// TestLogTail follows a log that is cut short and written anew.
+func TestLogTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.log")
+	line := `{"msg":"request","prompt_tokens":9,"predicted_cached_tokens":8,"cached_tokens":8,"boundary_loss_tokens":0}` + "\n"
+	if err := os.WriteFile(path, []byte(strings.Repeat(line, 5)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tail, err := openLogTail(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tail.f.Close()
+	for _, step := range []struct {
+		text string
+		want int
+	}{{line + line[:20], 1}, {line[20:], 1}, {"", 0}} {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(f, step.text)
+		f.Close()
+		if sum, err := tail.read(); err != nil || sum.Requests != step.want {
+			t.Errorf("%q: %+v, %v", step.text, sum, err)
+		}
+	}
+	if err := os.WriteFile(path, []byte(line+line), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := tail.read(); err != nil || sum.Requests != 2 {
+		t.Errorf("after the log was cut: %+v, %v", sum, err)
+	}
+	long := append(bytes.Repeat([]byte("x"), maxLogLine+1000), "\n"+line...)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(long); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := tail.read(); err != nil || sum.Requests != 1 || len(tail.rest) != 0 {
+		t.Errorf("behind a line that is too long: %+v, %v", sum, err)
 	}
 }
 

@@ -278,9 +278,23 @@ func openLogTail(path string) (*logTail, error) {
 const maxLogLine = 16 << 20
 
 // read sums what was added since the last call. Lines that are none of the
-// gateway's are passed over.
+// gateway's are passed over. A log that was cut short is read from its start.
 func (t *logTail) read() (*logged, error) {
 	sum := &logged{}
+	at, err := t.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil, err
+	}
+	info, err := t.f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() < at {
+		if _, err := t.f.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+		t.rest = nil
+	}
 	r := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(t.rest), t.f), 64<<10)
 	var line []byte
 	for {
@@ -414,9 +428,9 @@ func (w *watchFlags) compare(cmd *cobra.Command, engine live.Engine, probe *live
 	return nil
 }
 
-// sendOne sends a prompt.
+// sendOne sends a prompt. Of its keys the server is told the salt only.
 func (w *watchFlags) sendOne(ctx context.Context, model *unfray.Model, cache prefixcache.Cache, prompt []vocab.ID, q *trace.Request) (*sent, error) {
-	lease, err := cache.Begin(&prefixcache.Request{Prompt: prompt, Keys: q.Keys})
+	lease, err := cache.Begin(&prefixcache.Request{Prompt: prompt, Keys: prefixcache.Keys{Salt: q.Keys.Salt}})
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,15 @@ var cases = []auditCase{
 		old: "request call_9Gq2xYb7RtLm31 follows\n" + rules, new: "request call_Zk81mPd4QvTs09 follows\n" + rules},
 	{name: "unread messages", vocab: "qwen3 gpt2", want: Counter, helps: MoveToEnd, at: -1, lost: 50, old: "You have 5 unread messages.\n" + rules, new: "You have 12 unread messages.\n" + rules},
 
+	{name: "german date", vocab: "o200k", want: Timestamp, helps: MoveToEnd, at: -1, lost: 50, old: "Stand: 30.11.2026, 10:00 Uhr. " + rules, new: "Stand: 1.12.2026, 9:15 Uhr. " + rules},
+	{name: "rfc 1123", vocab: "o200k", want: Timestamp, helps: MoveToEnd, at: -1, lost: 50, old: "Date: Mon, 30 Nov 2026 10:00:00 GMT\n" + rules, new: "Date: Tue, 1 Dec 2026 09:00:00 GMT\n" + rules},
+
+	// What looks like one of those and is none.
+	{name: "a version", vocab: "qwen3", want: Counter, at: -1, lost: 50, old: "You know Go 1.26.10 well. " + rules, new: "You know Go 1.26.11 well. " + rules},
+	{name: "an address", vocab: "qwen3", want: Counter, at: -1, lost: 50, old: "The host is 10.0.12.7 today. " + rules, new: "The host is 10.0.12.9 today. " + rules},
+	{name: "a name", vocab: "qwen3", want: Content, helps: MoveToEnd, at: -1, lost: 50, old: "You speak for Wintermeier. " + rules, new: "You speak for Sommerkamp. " + rules},
+	{name: "an identifier in code", vocab: "qwen3", want: Content, helps: MoveToEnd, at: -1, lost: 50, old: "Call getUserName first. " + rules, new: "Call parseResponse first. " + rules},
+
 	// Spelling of the same text.
 	{name: "crlf", vocab: "o200k llama3", want: Whitespace, helps: KeepBytes, at: -1, lost: 40, old: strings.ReplaceAll(rules+rules, ". ", ".\n"), new: strings.ReplaceAll(rules+rules, ". ", ".\r\n")},
 	{name: "doubled newline", vocab: "qwen3", want: Whitespace, helps: KeepBytes, at: -1, lost: 50, old: "Rules:\n" + rules, new: "Rules:\n\n" + rules},

@@ -169,7 +169,7 @@ func (p *pair) window() *finding {
 			continue
 		}
 		gone, added := m.old-p.lo, m.new-p.l
-		if gone <= 0 || added >= minGone || 2*m.n < len(p.newRest()) {
+		if gone <= 0 || added != 0 || 2*m.n < len(p.newRest()) {
 			return nil
 		}
 		f := p.at(HistoryChange, 0, m.old, m.new, "%s of the earlier prompt, from byte %d on, are gone, and it goes on as before: %q …", count(gone, "byte"), p.lo, clip(p.oldRest()))

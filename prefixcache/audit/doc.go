@@ -5,8 +5,7 @@
 //     conversation, else the one with which it shares the longest beginning.
 //     Finding that one takes a sort, not all pairs.
 //   - A cause is told by the bytes and tokens around the divergence, never by
-//     names. What fits no cause is [Content]: other text, which no cache could
-//     have had.
+//     names. What fits no cause is [Content]: other text.
 //   - Lost are only tokens that the cache held and whose text stands in the new
 //     prompt too. Text that is really new is never counted.
 //   - A suggestion is listed only if the audit, run again with the change made,

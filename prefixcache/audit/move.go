@@ -115,6 +115,25 @@ func listEnd(text []byte) int {
 	return n
 }
 
+// differing gives, for prompts with short other text before much that is equal,
+// the bytes of that text.
+func differing(pairs []*pair, findings []*finding) map[int]span {
+	list := map[int]span{}
+	for i, f := range findings {
+		if f == nil || f.cause != Content || pairs[i].placeholder() != "" || f.old.len() > maxPiece || f.new.len() > maxPiece {
+			continue
+		}
+		if lost, _ := pairs[i].lost(f); lost == 0 {
+			continue
+		}
+		list[i] = f.new
+		if _, ok := list[pairs[i].j]; !ok && f.old.hi <= pairs[i].old.size {
+			list[pairs[i].j] = f.old
+		}
+	}
+	return list
+}
+
 // volatile are the causes whose values may be moved.
 var volatile = []Cause{Timestamp, RandomID, Counter, Content, ToolsChange}
 
@@ -172,7 +191,11 @@ func (s *sample) rounds(causes []Cause, change func(p *Prompt, v *view, at span)
 			seen[x] = true
 			return had
 		})
-		if len(list) == 0 {
+		others := map[int]span{}
+		if slices.Contains(causes, Content) {
+			others = differing(pairs, findings)
+		}
+		if len(list)+len(others) == 0 {
 			break
 		}
 		errs, notes := make([]error, len(prompts)), make([]string, len(prompts))
@@ -182,7 +205,10 @@ func (s *sample) rounds(causes []Cause, change func(p *Prompt, v *view, at span)
 			}
 			at, found := find(list, &views[i], &prompts[i])
 			if found == nil {
-				return
+				var ok bool
+				if at, ok = others[i]; !ok {
+					return
+				}
 			}
 			q, note, ok := change(&prompts[i], &views[i], at)
 			if !ok {

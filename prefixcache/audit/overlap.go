@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -45,16 +46,47 @@ func overlap(old, new []byte) []match {
 	tail := commonTail(old, new)
 	var found []match
 	a, b := old[:len(old)-tail], new[:len(new)-tail]
-	if len(a) >= grain && len(b) >= grain {
-		found = overlapMiddle(a, b)
-	}
+	found = overlapMiddle(a, b)
 	if tail > 0 {
 		found = append(found, match{len(a), len(b), tail})
 	}
 	return found
 }
 
+// overlapMiddle looks first whether the one goes on where the other does a little
+// later, which a run at a multiple of the grain might hide in text that repeats.
 func overlapMiddle(a, b []byte) (found []match) {
+	const probe = 2 * grain
+	if len(b) >= probe {
+		if k := bytes.Index(a, b[:probe]); k >= 0 {
+			n := commonBytes(a[k:], b)
+			return append([]match{{k, 0, n}}, shifted(overlapRuns(a[k+n:], b[n:]), k+n, n)...)
+		}
+	}
+	if len(a) >= probe {
+		if k := bytes.Index(b, a[:probe]); k >= 0 {
+			n := commonBytes(a, b[k:])
+			rest := a[n:]
+			found = append(shifted(overlapRuns(rest, b[:k]), n, 0), match{0, k, n})
+			return append(found, shifted(overlapRuns(rest, b[k+n:]), n, k+n)...)
+		}
+	}
+	return overlapRuns(a, b)
+}
+
+// shifted moves matches of parts to where the parts are.
+func shifted(list []match, old, new int) []match {
+	for i := range list {
+		list[i].old += old
+		list[i].new += new
+	}
+	return list
+}
+
+func overlapRuns(a, b []byte) (found []match) {
+	if len(a) < grain || len(b) < grain {
+		return nil
+	}
 	x := blockTables.Get().(*blocks)
 	defer blockTables.Put(x)
 	mask := x.index(a)

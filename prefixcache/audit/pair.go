@@ -13,6 +13,7 @@ import (
 type pair struct {
 	t        *tokenizer.Tokenizer
 	special  bool
+	i, j     int // the prompt, and the earlier one
 	old, new *view
 	oldP     *Prompt
 	newP     *Prompt
@@ -28,7 +29,7 @@ type pair struct {
 
 // newPair compares; ok is false if one's tokens go on where the other's end.
 func newPair(r *reader, views []view, prompts []Prompt, j, i int, sep []byte) (p *pair, ok bool) {
-	p = &pair{t: r.t, special: r.special, old: &views[j], new: &views[i], oldP: &prompts[j], newP: &prompts[i], sep: sep}
+	p = &pair{t: r.t, special: r.special, i: i, j: j, old: &views[j], new: &views[i], oldP: &prompts[j], newP: &prompts[i], sep: sep}
 	if p.old.space != p.new.space {
 		return p, p.new.n > 0 && len(p.old.ids) > 0
 	}

@@ -154,6 +154,9 @@ func TestBOS(t *testing.T) {
 			}
 		})
 	}
+	if race || testing.Short() {
+		return // a large vocabulary
+	}
 	// A template that writes BOS before a tokenizer that adds it.
 	_, q := second(t, Options{Tokenizer: open(t, "gemma3"), Special: true, Template: true}, Prompt{Text: []byte(rules)}, Prompt{Text: []byte("<bos>" + rules)})
 	if d := q.FirstDivergence; d == nil || d.Cause != BOS || d.Token != 1 {
@@ -302,6 +305,9 @@ func TestOpening(t *testing.T) {
 		{"deepseek", "<｜begin▁of▁sentence｜>Rules.<｜User｜>Hi", "<｜Assistant｜><think>\n"},
 		{"gpt2", "No control tokens here.", ""},
 	} {
+		if (race || testing.Short()) && (c.vocab == "gemma3" || c.vocab == "deepseek") {
+			continue
+		}
 		tok := open(t, c.vocab)
 		v := new(view)
 		if err := newReader(&Options{Tokenizer: tok, Special: true}).view(v, &Prompt{Text: []byte(c.head + c.tail)}); err != nil {

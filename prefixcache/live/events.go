@@ -64,11 +64,12 @@ type Batch struct {
 	Events []Event
 }
 
-// maxEvents bounds a batch beyond what its bytes do: an event of one
-// byte takes some hundred of memory. maxDepth bounds the recursion on a key.
+// Limits on a batch beyond what its bytes do: an event of a few bytes takes some
+// hundred of memory, and a hash of one byte some forty.
 const (
 	maxEvents = 1 << 18
-	maxDepth  = 8 // of an extra key
+	maxValues = 1 << 20 // hashes, and keys beside tokens
+	maxDepth  = 8       // of an extra key
 )
 
 // DecodeError says where in a payload something is wrong.
@@ -86,9 +87,10 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 
 // reader walks over MessagePack. The first error stays.
 type reader struct {
-	b   []byte
-	all int
-	err error
+	b      []byte
+	all    int
+	values int // of the batch so far; see maxValues
+	err    error
 }
 
 func (r *reader) fail(err error) {
@@ -148,6 +150,16 @@ func (r *reader) array() int {
 		return 0
 	}
 	return int(n)
+}
+
+// list reads the head of an array of hashes or keys.
+func (r *reader) list() int {
+	n := r.array()
+	if r.values += n; r.values > maxValues {
+		r.fail(fmt.Errorf("%d hashes and keys are more than the %d allowed", r.values, maxValues))
+		return 0
+	}
+	return n
 }
 
 func (r *reader) text() string {
@@ -284,7 +296,7 @@ func (r *reader) field(e *Event, name string) {
 	}
 	switch name {
 	case "block_hashes":
-		n := r.array()
+		n := r.list()
 		for range n {
 			if r.err != nil {
 				return
@@ -306,7 +318,7 @@ func (r *reader) field(e *Event, name string) {
 	case "group_idx":
 		e.Group = r.count("a group")
 	case "extra_keys":
-		n := r.array()
+		n := r.list()
 		for range n {
 			if r.err != nil {
 				return
@@ -358,7 +370,7 @@ func (r *reader) extra(depth int) string {
 		return ""
 	case r.next() == msgp.ArrayType:
 		var parts []string
-		for range r.array() {
+		for range r.list() {
 			if r.err != nil {
 				return ""
 			}
@@ -388,7 +400,7 @@ func (r *reader) check(e *Event) bool {
 		return true
 	case e.BlockTokens == 0 || len(e.Hashes) == 0:
 		r.fail(errors.New("blocks are stored without a size or a hash"))
-	case len(e.Tokens) != len(e.Hashes)*e.BlockTokens:
+	case int64(len(e.Tokens)) != int64(len(e.Hashes))*int64(e.BlockTokens):
 		r.fail(fmt.Errorf("%d tokens are not %d blocks of %d", len(e.Tokens), len(e.Hashes), e.BlockTokens))
 	case e.Extra != nil && len(e.Extra) != len(e.Hashes):
 		r.fail(fmt.Errorf("keys for %d blocks of %d", len(e.Extra), len(e.Hashes)))

@@ -1,8 +1,10 @@
 package live
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/tinylib/msgp/msgp"
@@ -189,4 +191,31 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestDecodeLimits sends batches that would take far more memory than they have bytes.
+func TestDecodeLimits(t *testing.T) {
+	head := func(hashes int) []byte {
+		b := msgp.AppendArrayHeader(nil, 2)
+		b = msgp.AppendFloat64(b, 1)
+		b = msgp.AppendArrayHeader(b, 1)
+		b = msgp.AppendArrayHeader(b, 2)
+		b = msgp.AppendString(b, string(Removed))
+		return msgp.AppendArrayHeader(b, uint32(hashes))
+	}
+	if _, err := Decode(append(head(maxValues), make([]byte, maxValues)...)); err != nil {
+		t.Errorf("as many hashes as are allowed: %v", err)
+	}
+	if _, err := Decode(append(head(maxValues+1), make([]byte, maxValues+1)...)); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("one hash more than allowed: %v", err)
+	}
+	// Lists inside of the key of one block.
+	b := msgp.AppendMapHeader(nil, 2)
+	b = msgp.AppendString(msgp.AppendString(b, "type"), string(Stored))
+	b = msgp.AppendArrayHeader(msgp.AppendString(b, "extra_keys"), 1)
+	b = msgp.AppendArrayHeader(b, maxValues)
+	batch := msgp.AppendArrayHeader(msgp.AppendFloat64(msgp.AppendArrayHeader(nil, 2), 1), 1)
+	if _, err := Decode(append(append(batch, b...), bytes.Repeat([]byte{0xc0}, maxValues)...)); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("a key of too many parts: %v", err)
+	}
 }

@@ -1,11 +1,13 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -30,7 +32,7 @@ const (
 
 // Limits on what a server sends.
 const (
-	maxBody = 32 << 20 // bytes
+	maxBody = 16 << 20 // bytes
 	askTime = 10 * time.Second
 )
 
@@ -60,7 +62,7 @@ type Counters struct {
 // counts anew gives what it counted since it started.
 func (c Counters) Since(before Counters) Counters {
 	d := c
-	if c.Queries < before.Queries || c.Computed < before.Computed {
+	if c.Queries < before.Queries || c.Computed < before.Computed || c.Requests < before.Requests {
 		return d
 	}
 	d.Queries -= before.Queries
@@ -92,19 +94,21 @@ type Settings struct {
 
 // Probe asks a server.
 type Probe struct {
-	Client *http.Client // nil: one with a time limit
-	URL    *url.URL     // of the server, without /v1
-	Key    string       // a bearer token; "": none
+	// Client; nil: one that follows no redirects, which would take the key along to
+	// other ports of the host.
+	Client *http.Client
+	URL    *url.URL // of the server, without /v1
+	Key    string   // a bearer token; "": none
 }
 
 // Read takes the counters of the server's /metrics.
 func (p *Probe) Read(ctx context.Context) (Counters, error) {
-	families, err := p.families(ctx)
+	families, engine, err := p.families(ctx)
 	if err != nil {
 		return Counters{}, err
 	}
-	c := Counters{At: time.Now()}
-	switch c.Engine = engineOf(families); c.Engine {
+	c := Counters{At: time.Now(), Engine: engine}
+	switch engine {
 	case VLLM:
 		c.Queries, c.TellHit = sum(families, "vllm:prefix_cache_queries_total", "vllm:prefix_cache_queries")
 		c.Hits, _ = sum(families, "vllm:prefix_cache_hits_total", "vllm:prefix_cache_hits")
@@ -128,31 +132,77 @@ func (p *Probe) Read(ctx context.Context) (Counters, error) {
 	case TGI:
 		c.Requests, _ = sum(families, "tgi_request_success")
 	default:
-		return Counters{}, fmt.Errorf("live: %s has no metrics of vLLM, SGLang, llama.cpp or TGI", p.URL.JoinPath("metrics"))
+		return Counters{}, fmt.Errorf("live: %s has no metrics of vLLM, SGLang, llama.cpp or TGI", p.at("metrics"))
 	}
 	return c, nil
 }
 
-// families fetches and parses /metrics.
-func (p *Probe) families(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+// families fetches /metrics and parses those that are read.
+func (p *Probe) families(ctx context.Context) (map[string]*dto.MetricFamily, Engine, error) {
 	body, err := p.get(ctx, "metrics")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	text, engine := pick(body)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(string(body)))
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("live: the metrics of %s: %w", p.URL, err)
+		return nil, "", fmt.Errorf("live: the metrics of %s: %w", p.URL.Redacted(), err)
 	}
-	return families, nil
+	return families, engine, nil
 }
+
+// prefixes begin the names of an engine's metrics.
+var prefixes = map[string]Engine{"vllm:": VLLM, "sglang:": SGLang, "llamacpp:": LlamaCpp, "tgi_": TGI}
+
+// wanted are the metrics that are read.
+var wanted = map[string]bool{
+	"vllm:prefix_cache_queries_total": true, "vllm:prefix_cache_queries": true,
+	"vllm:prefix_cache_hits_total": true, "vllm:prefix_cache_hits": true,
+	"vllm:kv_cache_usage_perc":   true,
+	"vllm:num_preemptions_total": true, "vllm:num_preemptions": true,
+	"vllm:request_success_total": true, "vllm:request_success": true,
+	"vllm:cache_config_info":     true,
+	"sglang:prompt_tokens_total": true, "sglang:cached_tokens_total": true, "sglang:token_usage": true,
+	"sglang:evicted_tokens_total": true, "sglang:num_requests_total": true,
+	"llamacpp:prompt_tokens_total": true, "llamacpp:prompt_tokens_cached_total": true, "llamacpp:kv_cache_usage_ratio": true,
+	"tgi_request_success": true,
+}
+
+// pick returns the lines of the metrics that are read, and the engine that the
+// first line of any engine names. The parser takes 50 times a line's bytes, and
+// most of a page are histograms.
+func pick(body []byte) (text []byte, engine Engine) {
+	for line := range bytes.Lines(body) {
+		name := line
+		if end := bytes.IndexAny(line, "{ \t\r\n"); end >= 0 {
+			name = line[:end]
+		}
+		if wanted[string(name)] {
+			text = append(text, line...)
+		}
+		if engine != "" {
+			continue
+		}
+		for prefix, e := range prefixes {
+			if bytes.HasPrefix(name, []byte(prefix)) {
+				engine = e
+			}
+		}
+	}
+	return text, engine
+}
+
+// at names a path of the server for errors.
+func (p *Probe) at(path string) string { return p.URL.JoinPath(path).Redacted() }
+
+var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // get fetches a path of at most maxBody bytes.
 func (p *Probe) get(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	at := p.URL.JoinPath(path)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL.JoinPath(path).String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("live: %w", err)
 	}
@@ -161,7 +211,7 @@ func (p *Probe) get(ctx context.Context, path string) ([]byte, error) {
 	}
 	client := p.Client
 	if client == nil {
-		client = http.DefaultClient
+		client = direct
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -171,11 +221,11 @@ func (p *Probe) get(ctx context.Context, path string) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("live: reading %s: %w", at, err)
+		return nil, fmt.Errorf("live: reading %s: %w", p.at(path), err)
 	case resp.StatusCode != http.StatusOK:
-		return nil, &StatusError{URL: at.String(), Status: resp.StatusCode}
+		return nil, &StatusError{URL: p.at(path), Status: resp.StatusCode}
 	case len(body) > maxBody:
-		return nil, fmt.Errorf("live: %s sends more than %d bytes", at, maxBody)
+		return nil, fmt.Errorf("live: %s sends more than %d bytes", p.at(path), maxBody)
 	}
 	return body, nil
 }
@@ -188,25 +238,17 @@ type StatusError struct {
 
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("live: %s answers %d %s", e.URL, e.Status, http.StatusText(e.Status))
+	if e.Status/100 == 3 {
+		text += ", which points elsewhere; give the address of the server itself"
+	}
 	if strings.HasSuffix(e.URL, "/metrics") && (e.Status == http.StatusNotFound || e.Status == http.StatusNotImplemented) {
 		text += "; llama.cpp's server needs --metrics, SGLang --enable-metrics"
 	}
 	return text
 }
 
-// engineOf tells servers apart by the names of their metrics.
-func engineOf(families map[string]*dto.MetricFamily) Engine {
-	for name := range families {
-		for prefix, engine := range map[string]Engine{"vllm:": VLLM, "sglang:": SGLang, "llamacpp:": LlamaCpp, "tgi_": TGI} {
-			if strings.HasPrefix(name, prefix) {
-				return engine
-			}
-		}
-	}
-	return ""
-}
-
 // sum adds up the first family that is there, over its labels: engines and models.
+// What is negative or not finite tells nothing.
 func sum(families map[string]*dto.MetricFamily, names ...string) (total float64, found bool) {
 	for _, name := range names {
 		f := families[name]
@@ -214,9 +256,11 @@ func sum(families map[string]*dto.MetricFamily, names ...string) (total float64,
 			continue
 		}
 		for _, m := range f.Metric {
-			total += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+			if v := m.GetUntyped().GetValue(); v >= 0 && v <= math.MaxInt64 {
+				total, found = total+v, true
+			}
 		}
-		return total, true
+		return total, found
 	}
 	return 0, false
 }
@@ -233,22 +277,56 @@ func (p *Probe) Settings(ctx context.Context, engine Engine) (Settings, error) {
 	case LlamaCpp:
 		err = p.llamaSettings(ctx, &s)
 	}
+	if err == nil {
+		err = s.check(p.URL.Redacted())
+	}
 	return s, err
+}
+
+// check refuses settings that no server has, and multiplies the others.
+func (s *Settings) check(server string) error {
+	for _, f := range []struct {
+		name       string
+		value, max int
+	}{
+		{"a block's tokens", s.BlockTokens, 1 << 24},
+		{"blocks", s.Blocks, math.MaxInt32},
+		{"slots", s.Slots, 1 << 16},
+		{"a slot's tokens", s.SlotTokens, math.MaxInt32},
+		{"the cache's tokens", s.CapacityTokens, math.MaxInt},
+		{"a window's tokens", s.SlidingWindow, math.MaxInt32},
+	} {
+		if f.value < 0 || f.value > f.max {
+			return fmt.Errorf("live: %s tells %d as the number of %s; it must be from 0 to %d", server, f.value, f.name, f.max)
+		}
+	}
+	n, size := s.Slots, s.SlotTokens
+	if s.Engine == VLLM {
+		n, size = max(s.Blocks-1, 0), s.BlockTokens // one of them never holds anything
+	}
+	if s.Engine == SGLang {
+		return nil // it tells the product itself
+	}
+	if size > 0 && n > math.MaxInt/size {
+		return fmt.Errorf("live: %s tells %d times %d tokens, which is too much", server, n, size)
+	}
+	s.CapacityTokens = n * size
+	return nil
 }
 
 // vllmSettings reads the labels of vllm:cache_config_info.
 func (p *Probe) vllmSettings(ctx context.Context, s *Settings) error {
-	families, err := p.families(ctx)
+	families, _, err := p.families(ctx)
 	if err != nil {
 		return err
 	}
 	f := families["vllm:cache_config_info"]
 	if f == nil || len(f.Metric) == 0 {
-		return fmt.Errorf("live: the metrics of %s lack vllm:cache_config_info", p.URL)
+		return fmt.Errorf("live: the metrics of %s lack vllm:cache_config_info", p.URL.Redacted())
 	}
 	for _, label := range f.Metric[0].Label {
 		v := label.GetValue()
-		n, _ := strconv.Atoi(v) // "None" is 0
+		n, _ := strconv.Atoi(v) // "None" is 0, and what is too large the largest
 		switch label.GetName() {
 		case "block_size":
 			s.BlockTokens = n
@@ -262,7 +340,6 @@ func (p *Probe) vllmSettings(ctx context.Context, s *Settings) error {
 			s.SlidingWindow = n
 		}
 	}
-	s.CapacityTokens = s.BlockTokens * max(s.Blocks-1, 0) // one of them never holds anything
 	return nil
 }
 
@@ -283,7 +360,7 @@ func (p *Probe) sglangSettings(ctx context.Context, s *Settings) error {
 		MaxTokens int    `json:"max_total_num_tokens"`
 	}
 	if err := json.Unmarshal(body, &info); err != nil {
-		return fmt.Errorf("live: %s: %w", p.URL.JoinPath(path), err)
+		return fmt.Errorf("live: %s: %w", p.at(path), err)
 	}
 	s.BlockTokens, s.Caching, s.Policy = max(info.PageSize, 1), !info.Disabled, info.Policy
 	s.CapacityTokens = info.MaxTokens
@@ -303,9 +380,8 @@ func (p *Probe) llamaSettings(ctx context.Context, s *Settings) error {
 		} `json:"default_generation_settings"`
 	}
 	if err := json.Unmarshal(body, &info); err != nil {
-		return fmt.Errorf("live: %s: %w", p.URL.JoinPath("props"), err)
+		return fmt.Errorf("live: %s: %w", p.at("props"), err)
 	}
 	s.BlockTokens, s.Slots, s.SlotTokens = 1, info.Slots, info.Defaults.Context
-	s.CapacityTokens = s.Slots * s.SlotTokens
 	return nil
 }

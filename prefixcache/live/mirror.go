@@ -2,6 +2,7 @@ package live
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -15,13 +16,14 @@ import (
 // them. It does not compute the engine's hashes, which are not reproducible where
 // vLLM hashes with pickle or with a random seed: it chains the tokens that the
 // events carry by a hash of its own of 128 bits, and follows the engine's names
-// from block to block. Two of n different blocks share such a hash with a
-// probability below n²/2¹²⁹.
+// from block to block. The hash has a seed of the mirror's own: two of n different
+// blocks share one with a probability below n²/2¹²⁹, whoever picks the tokens.
 //
 // Of several groups of layers the first is followed. A Mirror is not safe for use
 // by several goroutines.
 type Mirror struct {
 	max    int
+	seed   uint64
 	names  map[Hash]chain
 	blocks map[chain]int32 // names of the block, as one that is stored again may have two
 	tokens int             // of a block; 0: none was seen
@@ -56,7 +58,7 @@ func NewMirror(maxBlocks int) *Mirror {
 	if maxBlocks <= 0 {
 		maxBlocks = DefaultMaxBlocks
 	}
-	m := &Mirror{max: maxBlocks}
+	m := &Mirror{max: maxBlocks, seed: rand.Uint64()}
 	m.clear()
 	return m
 }
@@ -127,7 +129,7 @@ func (m *Mirror) store(e *Event) {
 		} else {
 			extra = e.LoRA
 		}
-		parent, buf = link(buf, parent, extra, e.Tokens[i*e.BlockTokens:(i+1)*e.BlockTokens])
+		parent, buf = m.link(buf, parent, extra, e.Tokens[i*e.BlockTokens:(i+1)*e.BlockTokens])
 		if _, known := m.names[h]; known {
 			continue
 		}
@@ -154,13 +156,13 @@ func (m *Mirror) remove(h Hash) {
 }
 
 // link hashes a block behind another.
-func link(buf []byte, parent chain, extra string, tokens []vocab.ID) (chain, []byte) {
+func (m *Mirror) link(buf []byte, parent chain, extra string, tokens []vocab.ID) (chain, []byte) {
 	buf = binary.LittleEndian.AppendUint64(buf[:0], parent.Hi)
 	buf = binary.LittleEndian.AppendUint64(buf, parent.Lo)
 	for _, id := range tokens {
 		buf = binary.LittleEndian.AppendUint32(buf, uint32(id))
 	}
-	return xxh3.Hash128(append(buf, extra...)), buf
+	return xxh3.Hash128Seed(append(buf, extra...), m.seed), buf
 }
 
 // Cached is how many of a prompt's tokens the engine would find: whole blocks
@@ -175,7 +177,7 @@ func (m *Mirror) Cached(prompt []vocab.ID, keys prefixcache.Keys) int {
 	cached := 0
 	for cached+m.tokens < len(prompt) {
 		extra := extraOf(keys, cached, cached+m.tokens)
-		parent, buf = link(buf, parent, extra, prompt[cached:cached+m.tokens])
+		parent, buf = m.link(buf, parent, extra, prompt[cached:cached+m.tokens])
 		if m.blocks[parent] == 0 {
 			break
 		}

@@ -312,3 +312,31 @@ type bytesConn struct {
 
 func (c *bytesConn) Read(b []byte) (int, error)  { return c.r.Read(b) }
 func (c *bytesConn) Write(b []byte) (int, error) { return len(b), nil }
+
+// TestReplayFails loses batches while nobody answers replays: they count as missed, and the events go on.
+func TestReplayFails(t *testing.T) {
+	p := newPublisher(t)
+	s, err := Subscribe(t.Context(), p.source())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p.await(1)
+	p.publish(at(0))
+	if u := next(t, s); u.Batch == nil || u.Seq != 0 {
+		t.Fatalf("%+v", u)
+	}
+	p.replay.Close()
+	p.mu.Lock()
+	p.quiet[1], p.quiet[2] = true, true
+	p.mu.Unlock()
+	for i := 1; i < 5; i++ {
+		p.publish(at(float64(i)))
+	}
+	if u := next(t, s); u.Batch == nil || u.Seq != 3 || u.Missed != 2 {
+		t.Errorf("after two lost batches: %+v", u)
+	}
+	if u := next(t, s); u.Batch == nil || u.Seq != 4 || u.Missed != 0 {
+		t.Errorf("after those: %+v", u)
+	}
+}

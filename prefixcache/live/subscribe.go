@@ -39,8 +39,9 @@ type Subscription struct {
 	src  Source
 	conn *zconn
 	next uint64 // number of the batch that is expected
-	// pending are updates that are known already.
+	// pending are updates that are known already, of about held bytes.
 	pending []Update
+	held    int
 	begun   bool   // next is known
 	last    uint64 // hash of the last batch's payload
 	// overlap is the number below which batches were replayed and may come again
@@ -55,8 +56,11 @@ const (
 	lastRetry  = 10 * time.Second
 )
 
-// replayTime bounds a replay.
-const replayTime = 30 * time.Second
+// Limits on a replay. vLLM keeps its last 10,000 batches (buffer_steps).
+const (
+	replayTime = 30 * time.Second
+	maxHeld    = 1 << 30 // bytes of updates, about
+)
 
 // Subscribe connects to a publisher. With a replay endpoint the first updates are
 // what the publisher still holds of the past. Canceling ctx ends the subscription.
@@ -136,7 +140,9 @@ func (s *Subscription) Next() (Update, error) {
 		}
 		if len(s.pending) > 0 {
 			u := s.pending[0]
+			s.pending[0] = Update{}
 			s.pending = s.pending[1:]
+			s.held -= u.size()
 			return u, nil
 		}
 		if s.conn == nil {
@@ -181,14 +187,12 @@ func (s *Subscription) take(parts [][]byte) error {
 	case s.begun && seq < s.next:
 		s.restart()
 	case s.begun && seq > s.next && s.src.Replay != "":
-		err := s.replay(s.next, func(n uint64, payload []byte) {
+		// What it does not bring counts as missed.
+		_ = s.replay(s.next, func(n uint64, payload []byte) {
 			if n >= s.next && n < seq {
 				s.accept(n, payload)
 			}
 		})
-		if err != nil {
-			return err
-		}
 	}
 	s.overlap = 0
 	return s.accept(seq, parts[2])
@@ -210,8 +214,24 @@ func (s *Subscription) accept(seq uint64, payload []byte) error {
 	}
 	b.Seq = seq
 	u.Batch = b
+	s.held += u.size()
 	s.pending = append(s.pending, u)
 	return nil
+}
+
+// size is about the memory that the update holds, in bytes.
+func (u *Update) size() (n int) {
+	if u.Batch == nil {
+		return 0
+	}
+	for i := range u.Events {
+		e := &u.Events[i]
+		n += 200 + 40*len(e.Hashes) + 4*len(e.Tokens)
+		for _, x := range e.Extra {
+			n += 16 + len(x)
+		}
+	}
+	return n
 }
 
 // replay asks for the batches from a number on that the publisher still has.
@@ -240,6 +260,9 @@ func (s *Subscription) replay(from uint64, take func(seq uint64, payload []byte)
 		}
 		if seq >= from {
 			take(seq, parts[3])
+		}
+		if s.held > maxHeld {
+			return fmt.Errorf("live: %s replays more than %d bytes; follow the events without a replay", s.src.Replay, maxHeld)
 		}
 	}
 }

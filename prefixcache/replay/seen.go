@@ -20,9 +20,9 @@ func NewSeen(v *vocab.Vocab, maxBytes int64) *Seen {
 	return &Seen{vocab: v, most: maxBytes / 2, now: newAccount(v)}
 }
 
-// Add enters a prompt, or a prompt with its output, and gives how many of its
-// tokens lie inside the longest common prefix in bytes with anything that was
-// entered before with equal keys, and beyond the longest one in tokens.
+// Add enters a prompt with its output, if there is one, and gives how many of the
+// prompt's tokens lie inside the longest common prefix in bytes with anything that
+// was entered before with equal keys, and beyond the longest one in tokens.
 func (s *Seen) Add(keys prefixcache.Keys, prompt, output []vocab.ID) int {
 	if s.now.bytes() > s.most {
 		s.before, s.now = s.now, newAccount(s.vocab)
@@ -32,5 +32,5 @@ func (s *Seen) Add(keys prefixcache.Keys, prompt, output []vocab.ID) int {
 		t, i := s.before.find(&keys, prompt, output)
 		tokens, inside = max(tokens, t), max(inside, i)
 	}
-	return inside - tokens
+	return min(inside, len(prompt)) - min(tokens, len(prompt))
 }

@@ -100,7 +100,7 @@ class Engine:
             return result
 
         setattr(self.tree, name, counted)
-        self.lastid = 0
+        self.lastid = self.running = 0
 
     def held(self):
         return self.tree.evictable_size() + self.tree.protected_size()
@@ -157,6 +157,7 @@ class Engine:
             self.tree.unlock(pin)
             return None, -1
         req.lock = pin
+        self.running += 1
         cached = at = req.prefix_len
         self.rows.alloc([req])
         row = self.tree.path_device_indices(req.last_node)
@@ -174,7 +175,8 @@ class Engine:
         sg, p = self.sg, self.o.page
         n = len(req.origin_input_ids)
         for i in range(n, n + max(len(output) - 1, 0)):
-            self.take(req, i, i + 1, p)
+            self.take(req, i, i + 1, p * self.running if p > 1 else 1)
+        self.running -= 1
         req.output_ids.extend(output)
         req.finished_reason = sg.FINISH_LENGTH(length=len(output))
         req.finished_len = len(output)
