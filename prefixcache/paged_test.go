@@ -147,3 +147,15 @@ func TestPagedOptionsErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestEndBlocksAfterGenerated tells of fewer tokens at the end than were told before: a caller's mistake, and no panic.
+func TestEndBlocksAfterGenerated(t *testing.T) {
+	p := mustPaged(t, PagedOptions{BlockSize: 2, Blocks: 100})
+	l := beginPaged(t, p, &Request{Prompt: countUp(1, 3)})
+	p.Generated(l, make([]vocab.ID, 100))
+	p.EndBlocks(l, nil, 2)
+	if _, err := p.Begin(&Request{Prompt: make([]vocab.ID, 2*99)}); err != nil {
+		t.Errorf("blocks are still held: %v", err)
+	}
+	checkPaged(t, p)
+}

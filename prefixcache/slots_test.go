@@ -19,7 +19,7 @@ func mustSlots(t testing.TB, o SlotsOptions) *Slots {
 	return s
 }
 
-// tokens turns letters into tokens.
+// letters gives every byte of s as a token.
 func letters(s string) []vocab.ID {
 	ids := make([]vocab.ID, len(s))
 	for i := range s {
@@ -307,14 +307,13 @@ func checkSlots(t *testing.T, s *Slots, seed uint64, step int) {
 			t.Fatalf("seed %d, step %d: slot %d has %d tokens and cells up to %d (%+v)", seed, step, i, len(slot.tokens), last, s.o)
 		}
 		n, used := 0, 0
-		for j, owner := range slot.memory.owner {
+		for _, owner := range slot.memory.owner {
 			if owner == int32(i) {
 				n++
 			}
 			if owner >= 0 {
 				used++
 			}
-			_ = j
 		}
 		if n > 0 && n != last-first+1 || used != slot.memory.used {
 			t.Fatalf("seed %d, step %d: slot %d has %d cells for positions %d to %d; %d used, says %d", seed, step, i, n, first, last, used, slot.memory.used)

@@ -248,7 +248,7 @@ func TestConformanceCachePredictionLlama(t *testing.T) {
 func TestConformanceCachePredictionVLLM(t *testing.T) {
 	s := servertest.VLLM(t)
 	l := startLogServe(t, "--config", jsonConfig(t, "vllm", s.URL, s.Model, ""))
-	converse(t, l, "m", 60, 0, func() {})
+	converse(t, l, "m", 40, 0, func() {})
 }
 
 // TestConformanceCacheReplay replays the log that the gateway wrote: the

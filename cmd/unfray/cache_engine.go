@@ -41,6 +41,7 @@ type engineFlags struct {
 	chunk      int
 	output     int
 	eagle      bool
+	unified    bool
 }
 
 func (e *engineFlags) add(cmd *cobra.Command, f *pflag.FlagSet) {
@@ -51,6 +52,7 @@ func (e *engineFlags) add(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.IntVar(&e.slots, "slots", prefixcache.DefaultSlots, "llamacpp: slots, which share --capacity")
 	f.IntVar(&e.cacheRAM, "cache-ram", prefixcache.DefaultCacheRAM>>20, "llamacpp: MiB for prompts that left their slots, as the server's flag; 0: none; -1: no limit")
 	f.StringSliceVar(&e.hybrid, "groups", nil, "vllm: groups of layers of a hybrid model: full, window:TOKENS, mamba; each may end in @BLOCK")
+	f.BoolVar(&e.unified, "kv-unified", false, "llamacpp: all slots share one context, as the server does by itself where --parallel is not given")
 	f.IntVar(&e.chunk, "prefill-chunk", 0, "tokens of a prompt that are computed at once: vllm's --max-num-batched-tokens, sglang's --chunked-prefill-size; 0: all")
 	f.IntVar(&e.output, "max-new-tokens", 0, "tgi: tokens that each request may generate, for which it holds room from the start")
 	f.BoolVar(&e.eagle, "eagle", false, "vllm and sglang: the engine drafts with EAGLE")
@@ -78,6 +80,7 @@ type simulation struct {
 	chunk       int // tokens of a prompt computed at once; 0: all
 	output      int // tokens that TGI makes room for
 	eagle       bool
+	unified     bool
 }
 
 // name says which cache it is.
@@ -117,7 +120,10 @@ func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
 		if tokens > 0 && tokens < s.slots {
 			return nil, usageError(fmt.Sprintf("--capacity %d: %d slots share it; give more, or fewer --slots", tokens, s.slots))
 		}
-		o := prefixcache.SlotsOptions{Slots: s.slots, Context: tokens / s.slots, CacheRAM: s.cacheRAM}
+		o := prefixcache.SlotsOptions{Slots: s.slots, Context: tokens / s.slots, CacheRAM: s.cacheRAM, Unified: s.unified}
+		if s.unified {
+			o.Context = tokens
+		}
 		if tokens == 0 {
 			// A server without limits: nothing leaves its RAM.
 			o.CacheRAM = prefixcache.CacheRAMUnlimited
@@ -130,7 +136,7 @@ func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
 // simulations reads the flags. blockTokens is that of a trace of block hashes, 0
 // for others.
 func (e *engineFlags) simulations(ctx context.Context, f *pflag.FlagSet, traceBlock int) ([]simulation, error) {
-	base := simulation{slots: e.slots, cacheRAM: int64(e.cacheRAM) << 20, chunk: e.chunk, output: e.output, eagle: e.eagle}
+	base := simulation{slots: e.slots, cacheRAM: int64(e.cacheRAM) << 20, chunk: e.chunk, output: e.output, eagle: e.eagle, unified: e.unified}
 	switch {
 	case e.cacheRAM == 0:
 		base.cacheRAM = prefixcache.CacheRAMOff

@@ -127,7 +127,7 @@ func (c *conversation) turn(s *scanner) {
 		case 0:
 			from := s.string()
 			if role = shareGPTRoles[strings.ToLower(string(from))]; role == "" && s.err == nil {
-				s.fail(m.at, Content, "want human, gpt, system or tool, got "+short(from))
+				s.fail(m.at, Content, "want human, gpt, system or tool, got "+quoteShort(from))
 			}
 		case 1:
 			if at = m.at; s.peek() != '"' {
@@ -191,7 +191,7 @@ func (c *conversation) agentMessage(s *scanner) {
 		case 0:
 			role = string(s.string())
 			if !slices.Contains([]string{user, assistant, system, tool, "developer"}, role) && s.err == nil {
-				s.fail(m.at, Content, "want user, assistant, system or tool, got "+short([]byte(role)))
+				s.fail(m.at, Content, "want user, assistant, system or tool, got "+quoteShort([]byte(role)))
 			}
 			continue
 		case 1:

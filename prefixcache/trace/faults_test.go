@@ -269,6 +269,41 @@ func TestReorder(t *testing.T) {
 	}
 }
 
+// TestReorderRoom holds no more requests back than there is room for, in order as
+// far as they are held.
+func TestReorderRoom(t *testing.T) {
+	line := func(at int) string {
+		return fmt.Sprintf(`{"timestamp":%d,"input_length":1,"output_length":%d,"hash_ids":[1]}`+"\n", at, at)
+	}
+	var text strings.Builder
+	for at := range 1000 {
+		text.WriteString(line(at ^ 1))
+	}
+	text.WriteString(line(5))
+	r, err := NewReader(strings.NewReader(text.String()), "t", Options{Reorder: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.queue.room = 10_000
+	n, held := 0, 0
+	for ; ; n++ {
+		q, err := r.Next()
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.Kind != Clock || e.Line != 1001 || !strings.Contains(e.Text, "held back") {
+				t.Errorf("%v", err)
+			}
+			break
+		}
+		if held = max(held, len(r.queue.held)); q.OutputTokens != n {
+			t.Fatalf("request %d is number %d", q.OutputTokens, n)
+		}
+	}
+	if n < 900 || held < 10 || held > 20 {
+		t.Errorf("%d requests were given, %d held", n, held)
+	}
+}
+
 func zipped(t testing.TB, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -7,9 +7,15 @@ import (
 	"time"
 )
 
+// maxHeld is how many bytes of requests are held back, about. Beyond it the first
+// of them is handed out, and what belongs before that is bad.
+const maxHeld = 1 << 30
+
 // A queue holds requests back until none can come that belongs before them.
 type queue struct {
 	held  heldRequests
+	bytes int // of them, about
+	room  int // bytes that may be held; see maxHeld
 	count int // of all requests, to keep equal times in order
 	ended bool
 
@@ -17,6 +23,7 @@ type queue struct {
 	newest time.Duration // of the times seen
 	given  bool          // a request was handed out
 	first  time.Duration // its time
+	last   time.Duration // of the one handed out last, as the trace tells it
 }
 
 type heldRequest struct {
@@ -50,8 +57,10 @@ func (h *heldRequests) Pop() any {
 func (r *Reader) ordered() (*Request, error) {
 	o := &r.queue
 	for {
-		if len(o.held) > 0 && (o.ended || o.newest-o.held[0].At >= r.reorder()) {
-			return o.give(heap.Pop(&o.held).(heldRequest).Request), nil
+		if len(o.held) > 0 && (o.ended || o.newest-o.held[0].At >= r.reorder() || o.bytes > o.room) {
+			q := heap.Pop(&o.held).(heldRequest).Request
+			o.bytes -= q.size()
+			return o.give(q), nil
 		}
 		if o.ended {
 			return nil, io.EOF
@@ -73,6 +82,7 @@ func (r *Reader) ordered() (*Request, error) {
 		if r.reorder() == 0 || !o.timed {
 			return o.give(q), nil
 		}
+		o.bytes += q.size()
 		heap.Push(&o.held, heldRequest{q.Clone(), o.count})
 	}
 }
@@ -94,10 +104,13 @@ func (r *Reader) clock(q *Request) {
 		r.s.fail(r.timeAt, Content, "a request with a time in a trace whose first request has none")
 	case !has && o.timed:
 		r.s.fail(0, Missing, "a request without a time in a trace whose first request has one")
-	case has && q.At < o.newest-r.reorder():
+	case has && q.At < max(o.last, o.newest-r.reorder()):
 		text := fmt.Sprintf("the clock runs back by %s", o.newest-q.At)
-		if r.reorder() > 0 {
+		switch {
+		case q.At < o.newest-r.reorder() && r.reorder() > 0:
 			text += fmt.Sprintf(", more than the %s that requests may be out of order", r.reorder())
+		case r.reorder() > 0:
+			text += fmt.Sprintf(", over more than the %d bytes of requests that are held back to be sorted", o.room)
 		}
 		r.s.fail(r.timeAt, Clock, text+": sort the trace, or allow more")
 	}
@@ -112,6 +125,12 @@ func (o *queue) give(q *Request) *Request {
 	if !o.given {
 		o.given, o.first = true, q.At
 	}
+	o.last = q.At
 	q.At -= o.first
 	return q
+}
+
+// size is about the memory that a copy of q takes, in bytes.
+func (q *Request) size() int {
+	return 512 + 8*len(q.Blocks) + 4*(len(q.IDs)+len(q.OutputIDs)) + len(q.Text) + len(q.Output) + len(q.Messages) + len(q.Tools) + 48*len(q.Keys.Media)
 }

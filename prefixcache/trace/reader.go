@@ -34,8 +34,9 @@ type Options struct {
 	TimeUnit time.Duration
 	// Reorder is how much earlier a request may have begun than one that stands
 	// before it. The reader holds requests back that long, in the trace's time, and
-	// gives them in the order of their times. 0: ten minutes for the gateway's log,
-	// which is ordered by the ends of requests, and nothing elsewhere.
+	// gives them in the order of their times; of more than a gigabyte of them the
+	// first are given early. 0: ten minutes for the gateway's log and for spans,
+	// which are ordered by the ends of requests, and nothing elsewhere.
 	Reorder time.Duration
 }
 
@@ -114,7 +115,7 @@ func Open(path string, opt Options) (*Reader, error) {
 // NewReader reads a trace from src, which may be compressed by gzip. Errors call
 // it by name. An error means that the options are wrong.
 func NewReader(src io.Reader, name string, opt Options) (*Reader, error) {
-	r := &Reader{name: name, opt: opt}
+	r := &Reader{name: name, opt: opt, queue: queue{room: maxHeld}}
 	if opt.Format != "" {
 		if formatNamed(opt.Format) == nil {
 			return nil, fmt.Errorf("trace: unknown format %q: there are %s", opt.Format, formatList())

@@ -623,7 +623,7 @@ func (s *scanner) skip() {
 				return
 			}
 		}
-		s.fail(s.i, Syntax, "want a value, got "+short(s.b[s.i:]))
+		s.fail(s.i, Syntax, "want a value, got "+quoteShort(s.b[s.i:]))
 	default:
 		s.number("a value")
 	}
