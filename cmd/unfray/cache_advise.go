@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,7 +55,7 @@ Patterns: ` + strings.Join(patternKeys(), ", ") + `.`,
 		Example: `  unfray cache advise --table
   unfray cache advise --pattern code --set prompt_tokens=6000 --set block_tokens=528
   unfray cache advise --seams cuts.jsonl.gz --keystrokes
-  unfray cache advise --pattern rag log.jsonl --json`,
+  unfray cache advise --pattern chat log.jsonl --set weights.match_ms=50`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
@@ -82,7 +83,12 @@ func (a *adviseFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	src := figureSources{Pattern: a.pattern, File: a.workload, Measured: []string{}, Set: []string{}}
 	if len(args) == 1 {
+		if a.workload == "" && !cmd.Flags().Changed("pattern") {
+			return usageError("a log does not tell how its prompts end: give --pattern chat where a chat template ends them, or another of " + strings.Join(patternKeys(), ", "))
+		}
+		src.measured("prompt_tokens", "shared_tokens", "reuse", "output_tokens")
 		if err := a.measureTrace(cmd, args[0], w); err != nil {
 			return err
 		}
@@ -92,11 +98,17 @@ func (a *adviseFlags) run(cmd *cobra.Command, args []string) error {
 		if measured, err = a.measureSeams(cmd, w); err != nil {
 			return err
 		}
+		src.measured("dirty_share", "unstable_tokens", "pending_tokens", "prompt_tokens")
 	}
 	if a.eval != "" {
 		if err := a.useEval(w); err != nil {
 			return err
 		}
+		src.measured("dirty_share", "quality_stable", "quality_exact", "forced_steps_stable", "forced_steps_exact")
+	}
+	for _, s := range a.set {
+		name, _, _ := strings.Cut(s, "=")
+		src.Set = append(src.Set, name)
 	}
 	if err := a.change(w); err != nil {
 		return err
@@ -110,8 +122,9 @@ func (a *adviseFlags) run(cmd *cobra.Command, args []string) error {
 		return writeJSON(out, struct {
 			*advise.Advice
 			Workload *advise.Workload `json:"workload"`
+			Sources  *figureSources   `json:"sources"`
 			Measured *advise.Measured `json:"measured,omitempty"`
-		}{&advice, w, measured})
+		}{&advice, w, &src, measured})
 	}
 	if measured != nil {
 		if err := advise.Markdown(out, []string{a.seams}, []advise.Measured{*measured}); err != nil {
@@ -119,7 +132,42 @@ func (a *adviseFlags) run(cmd *cobra.Command, args []string) error {
 		}
 		fmt.Fprintln(out)
 	}
-	return advice.Markdown(out)
+	if err := advice.Markdown(out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "\n%s\n", src.String())
+	return err
+}
+
+// figureSources says where the figures of a workload come from.
+type figureSources struct {
+	Measured []string `json:"measured"`
+	Set      []string `json:"set"`
+	File     string   `json:"file,omitempty"`
+	Pattern  string   `json:"pattern"` // that of the rest, which is assumed
+}
+
+func (f *figureSources) measured(names ...string) {
+	for _, n := range names {
+		if !slices.Contains(f.Measured, n) {
+			f.Measured = append(f.Measured, n)
+		}
+	}
+}
+
+// String says it in a sentence.
+func (f *figureSources) String() string {
+	var parts []string
+	if len(f.Measured) > 0 {
+		parts = append(parts, "measured: "+strings.Join(f.Measured, ", "))
+	}
+	if len(f.Set) > 0 {
+		parts = append(parts, "set: "+strings.Join(f.Set, ", "))
+	}
+	if f.File != "" {
+		parts = append(parts, "from "+f.File+": what it has")
+	}
+	return strings.Join(append(parts, "the rest is assumed, by pattern "+f.Pattern), "; ") + "."
 }
 
 // base is the workload to begin with.
@@ -175,7 +223,10 @@ func (a *adviseFlags) change(w *advise.Workload) error {
 		if !json.Valid([]byte(value)) {
 			value = strconv.Quote(value) // a word, such as tail
 		}
-		changed, err := advise.ReadWorkload(strings.NewReader(fmt.Sprintf("{%q:%s}", name, value)), *w)
+		for _, part := range slices.Backward(strings.Split(name, ".")) { // weights.match_ms
+			value = fmt.Sprintf("{%q:%s}", part, value)
+		}
+		changed, err := advise.ReadWorkload(strings.NewReader(value), *w)
 		if err != nil {
 			return usageError(fmt.Sprintf("--set %s: %s", s, strings.TrimPrefix(err.Error(), "advise: ")))
 		}
@@ -269,6 +320,9 @@ func (a *adviseFlags) measureTrace(cmd *cobra.Command, path string, w *advise.Wo
 	if known > 0 {
 		w.OutputTokens = float64(outputs) / float64(known)
 	}
+	// What a pattern assumes beyond what was measured cannot be.
+	w.OutputReused = min(w.OutputReused, w.OutputTokens)
+	w.Diverges, w.SeamUnstable = min(w.Diverges, w.SharedTokens), min(w.SeamUnstable, w.SharedTokens)
 	return nil
 }
 

@@ -15,13 +15,13 @@ func (w *Workload) why(a *Advice) string {
 	case a.Heal == Off && f.Matches <= 0:
 		s = append(s, fmt.Sprintf("Healing makes no more continuations right (%s) and costs %s a request", points(f.Matches), ms(-f.NetMS)))
 	case a.Heal == Off:
-		s = append(s, fmt.Sprintf("Healing makes %s more continuations right, worth %s a request, and costs %s", points(f.Matches), ms(f.Matches*f.MatchMS), ms(-f.NetMS*w.Weights.LatencyMS)))
+		s = append(s, fmt.Sprintf("Healing makes %s more continuations right, worth %s a request at %s each, and costs %s", points(f.Matches), ms(f.Matches*f.MatchMS), ms(f.MatchMS), ms(-f.NetMS*w.Weights.LatencyMS)))
 	case a.Currency == InCache:
 		s = append(s, fmt.Sprintf("Healing saves %s a request: more prefill than its steps cost", ms(f.NetMS)))
 	case f.NetMS < 0:
-		s = append(s, fmt.Sprintf("Healing makes %s more continuations right, worth %s a request, for %s", points(f.Matches), ms(f.Matches*f.MatchMS), ms(-f.NetMS*w.Weights.LatencyMS)))
+		s = append(s, fmt.Sprintf("Healing makes %s more continuations right, worth %s a request at %s each, for %s", points(f.Matches), ms(f.Matches*f.MatchMS), ms(f.MatchMS), ms(-f.NetMS*w.Weights.LatencyMS)))
 	default:
-		s = append(s, fmt.Sprintf("Healing makes %s more continuations right, worth %s a request, and costs no time", points(f.Matches), ms(f.Matches*f.MatchMS)))
+		s = append(s, fmt.Sprintf("Healing makes %s more continuations right, worth %s a request at %s each, and costs no time", points(f.Matches), ms(f.Matches*f.MatchMS), ms(f.MatchMS)))
 	}
 	s = append(s, w.whyCache(f))
 	if w.MaskMS > 0 && w.Batch > 1 && f.MaskMS > 0 {
@@ -60,7 +60,7 @@ func ms(v float64) string {
 	case v >= 10 || v <= -10:
 		return fmt.Sprintf("%.0f ms", v)
 	case v >= 0.1 || v <= -0.1:
-		return fmt.Sprintf("%.1f ms", v)
+		return fmt.Sprintf("%.2f ms", v)
 	}
 	return fmt.Sprintf("%.3f ms", v)
 }
