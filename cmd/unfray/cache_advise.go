@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unfray/unfray/internal/eval"
 	"github.com/unfray/unfray/prefixcache/advise"
 	"github.com/unfray/unfray/prefixcache/replay"
 	"github.com/unfray/unfray/prefixcache/trace"
@@ -250,15 +250,16 @@ func (a *adviseFlags) measureSeams(cmd *cobra.Command, w *advise.Workload) (*adv
 	if err != nil {
 		return nil, err
 	}
-	err = advise.ReadSeams(f, func(s advise.Seam) bool {
+	err = eval.Each(f, func(prompt, truth string) error {
+		s := advise.Seam{Prefix: []byte(prompt), Next: []byte(truth)}
 		if a.keystrokes {
 			m.AddKeystrokes(s)
 		} else {
 			m.Add(s)
 		}
-		return cmd.Context().Err() == nil
+		return cmd.Context().Err()
 	})
-	if err := errors.Join(err, cmd.Context().Err()); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.seams, err)
 	}
 	r := m.Result()
@@ -274,7 +275,7 @@ func (a *adviseFlags) measureTrace(cmd *cobra.Command, path string, w *advise.Wo
 	sim := simulation{engine: engineSGLang, policy: "lru", blockTokens: 1}
 	src := &traceFiles{cmd: cmd, flags: &a.trace, paths: []string{path}}
 	defer src.Close()
-	first, err := src.Next()
+	first, err := src.peek()
 	if err != nil {
 		return fmt.Errorf("%s: there is no request in it: %w", path, err)
 	}
@@ -286,9 +287,6 @@ func (a *adviseFlags) measureTrace(cmd *cobra.Command, path string, w *advise.Wo
 	} else if opt.Render, err = openRenderer(cmd.Context(), a.trace.template, a.tokenizer.path, opt.Tokenizer); err != nil {
 		return err
 	}
-	src.Close()
-	src = &traceFiles{cmd: cmd, flags: &a.trace, paths: []string{path}}
-	defer src.Close()
 	opt.NewCache, opt.NewUnlimited = sim.unlimited, sim.unlimited
 	var fresh, outputs, known, shared int64 // requests that share nothing; tokens
 	opt.OnRecord = func(r *replay.Record) error {

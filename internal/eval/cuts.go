@@ -119,6 +119,18 @@ func Read(r io.Reader, t *tokenizer.Tokenizer, o Options) (cuts []Cut, skipped i
 	return cuts, skipped, err
 }
 
+// Each calls f with the prompt and the truth of each cut, as they are, until f
+// gives an error. That, or what is wrong with a line, is in a [*LineError].
+func Each(r io.Reader, f func(prompt, truth string) error) error {
+	return eachRecord(r, 0, func(_ int, in *record) error {
+		prompt, truth, err := in.cut()
+		if err != nil {
+			return err
+		}
+		return f(prompt, truth)
+	})
+}
+
 // ReadTexts takes the continuations that another program wrote, by the id of
 // their cut: JSON Lines of "id" and "text", or "bytes" in base64.
 func ReadTexts(r io.Reader) (map[string]string, error) {

@@ -43,6 +43,17 @@ func TestRead(t *testing.T) {
 	if cuts, _, err := eval.Read(strings.NewReader(file), tok, eval.Options{Lines: 1}); err != nil || len(cuts) != 1 {
 		t.Errorf("1 line: %v, %v", cuts, err)
 	}
+	n := 0
+	stop := errors.New("enough")
+	err := eval.Each(strings.NewReader(z.String()), func(prompt, truth string) error {
+		if n++; n == 2 {
+			return stop
+		}
+		return nil
+	})
+	if at := new(eval.LineError); n != 2 || !errors.Is(err, stop) || !errors.As(err, &at) {
+		t.Errorf("stopped after %d: %v", n, err)
+	}
 }
 
 func TestReadErrors(t *testing.T) {

@@ -1,10 +1,7 @@
 package advise_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unfray/unfray/internal/eval"
 	"github.com/unfray/unfray/prefixcache/advise"
 	"github.com/unfray/unfray/tokenizer"
 	"github.com/unfray/unfray/tokenizer/tokenizertest"
@@ -32,7 +30,11 @@ func seams(t testing.TB, name string) []advise.Seam {
 	}
 	defer f.Close()
 	var list []advise.Seam
-	if err := advise.ReadSeams(f, func(s advise.Seam) bool { list = append(list, s); return true }); err != nil {
+	err = eval.Each(f, func(prompt, truth string) error {
+		list = append(list, advise.Seam{Prefix: []byte(prompt), Next: []byte(truth)})
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return list
@@ -189,63 +191,4 @@ func TestContextExample(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-}
-
-func collect(t *testing.T, text string) ([]advise.Seam, error) {
-	t.Helper()
-	var list []advise.Seam
-	err := advise.ReadSeams(strings.NewReader(text), func(s advise.Seam) bool { list = append(list, s); return true })
-	return list, err
-}
-
-func TestReadSeams(t *testing.T) {
-	for _, tt := range []struct {
-		in   string
-		n    int
-		line int // of the error
-	}{
-		{`{"prefix":"a","next":"b"}` + "\n\n" + `{"prompt":"a","truth":"b"}` + "\n" + `{"prefix":"a","middle":"b","suffix":"c"}`, 3, 0},
-		{`{"prefix":"a","next":"b"}` + "\n" + `{"prefix":"a"}`, 1, 2},
-		{`{"prefix":"a","next":`, 0, 1},
-		{`[1]`, 0, 1},
-		{`{"prefix":1,"next":"b"}`, 0, 1},
-		{"\x1f\x8bnot gzip", 0, 1},
-		{"", 0, 0},
-	} {
-		list, err := collect(t, tt.in)
-		var at *advise.LineError
-		if len(list) != tt.n || (err != nil) != (tt.line > 0) || err != nil && (!errors.As(err, &at) || at.Line != tt.line) {
-			t.Errorf("%q: %d seams, %v", tt.in, len(list), err)
-		}
-	}
-	var z bytes.Buffer
-	w := gzip.NewWriter(&z)
-	if _, err := w.Write([]byte(`{"prefix":"a","next":"bc"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if list, err := collect(t, z.String()); err != nil || len(list) != 1 || string(list[0].Next) != "bc" {
-		t.Errorf("compressed: %q, %v", list, err)
-	}
-}
-
-func FuzzReadSeams(f *testing.F) {
-	f.Add([]byte(`{"prefix":"a","next":"b"}`))
-	f.Add([]byte("{\"prompt\":\"a\",\"truth\":\"b\"}\n{}"))
-	f.Add([]byte("\x1f\x8b\x08\x00"))
-	f.Add([]byte(`{"prefix":"\ud800","next":"b","suffix":null}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		lines := bytes.Count(b, []byte("\n")) + 1
-		n := 0
-		err := advise.ReadSeams(bytes.NewReader(b), func(advise.Seam) bool { n++; return true })
-		var at *advise.LineError
-		if err != nil && !errors.As(err, &at) {
-			t.Fatalf("%v has no line", err)
-		}
-		if len(b) > 1 && b[0] != 0x1f && n > lines {
-			t.Fatalf("%d seams in %d lines", n, lines)
-		}
-	})
 }
