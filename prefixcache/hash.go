@@ -26,16 +26,15 @@ type BlockHasher struct {
 	// (--lora-modules name=path), by name: vLLM hashes the path, too.
 	LoRAPaths map[string]string
 
-	algorithm string
-	sum       func(dst, data []byte) []byte
-	root      []byte // NONE_HASH, the parent of first blocks
+	sum  func(dst, data []byte) []byte
+	root []byte // NONE_HASH, the parent of first blocks
 }
 
 // NewBlockHasher returns a hasher for the engine's --prefix-caching-hash-algo,
 // which must be sha256_cbor or xxhash_cbor, and the PYTHONHASHSEED it was
 // started with; see [DefaultHashSeed].
 func NewBlockHasher(algorithm, seed string) (*BlockHasher, error) {
-	h := &BlockHasher{algorithm: algorithm}
+	h := &BlockHasher{}
 	switch algorithm {
 	case "sha256_cbor":
 		h.sum = func(dst, data []byte) []byte {
@@ -61,9 +60,6 @@ func NewBlockHasher(algorithm, seed string) (*BlockHasher, error) {
 
 // Size is the length of a hash in bytes.
 func (h *BlockHasher) Size() int { return len(h.root) }
-
-// Root is what the first block of every prompt has for its parent's hash.
-func (h *BlockHasher) Root() []byte { return append([]byte(nil), h.root...) }
 
 // AppendHashes appends to dst the hashes of the full blocks of ids, of
 // blockSize tokens, one after the other, each of [BlockHasher.Size] bytes.

@@ -23,9 +23,20 @@ var filters = map[string]callable{
 }
 
 // builtins are this package's functions, by the names that [translate] gives
-// them.
-func builtins(now func() time.Time) map[string]jinja.Value {
+// them, for one rendering. Macros may call each other to a depth.
+func builtins(now func() time.Time, deepest int) map[string]jinja.Value {
+	depth := 0
 	out := map[string]jinja.Value{
+		prefix + "enter": jinja.NewCallable("enter", func([]jinja.Value, map[string]jinja.Value) (jinja.Value, error) {
+			if depth++; depth > deepest {
+				return jinja.Undefined(), fmt.Errorf("macros call each other more than %d deep", deepest)
+			}
+			return jinja.NewString(""), nil
+		}),
+		prefix + "leave": jinja.NewCallable("leave", func([]jinja.Value, map[string]jinja.Value) (jinja.Value, error) {
+			depth--
+			return jinja.NewString(""), nil
+		}),
 		prefix + "output": jinja.NewCallable("output", output),
 		prefix + "scope":  jinja.NewCallable("scope", scope),
 		"strftime_now": jinja.NewCallable("strftime_now", func(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {

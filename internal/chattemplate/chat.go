@@ -36,12 +36,19 @@ func New(source string, tok *tokenizer.Tokenizer) (*Chat, error) {
 	return c, nil
 }
 
-// Prompt renders a conversation and tokenizes it. A final message that is to be
+// Prompt renders a conversation, its contents fitted to the template, and tokenizes it. A final message that is to be
 // continued follows the header that an answer would follow. Control tokens come from the
 // template only: what a message spells stays text. A role "developer" that the
 // template does not know is shown as "system". Errors are [*RefusedError], or
 // that of ctx.
 func (c *Chat) Prompt(ctx context.Context, conv *Conversation) ([]vocab.ID, error) {
+	messages, err := c.tmpl.Fit(conv.Messages)
+	if err != nil {
+		return nil, err
+	}
+	fitted := *conv
+	fitted.Messages = messages
+	conv = &fitted
 	mark, err := freeMark(conv)
 	if err != nil {
 		return nil, err

@@ -115,14 +115,14 @@ func (g guard) value(v any) any {
 	return v
 }
 
-// conversation returns c with all that it spells marked. The roles stay:
-// templates know them by name, and write them where roles belong.
+// conversation returns c with all that it spells marked. Roles that are a word
+// stay: templates know them by name, and write them where roles belong.
 func (g guard) conversation(c *Conversation) *Conversation {
 	out := *c
 	out.Messages = make([]*Object, len(c.Messages))
 	for i, m := range c.Messages {
 		out.Messages[i] = g.value(m).(*Object)
-		if role, ok := m.Get("role"); ok {
+		if role := m.Text("role"); isWord(role) {
 			out.Messages[i].Set("role", role)
 		}
 	}
@@ -134,6 +134,11 @@ func (g guard) conversation(c *Conversation) *Conversation {
 		out.Arguments[name] = g.value(v)
 	}
 	return &out
+}
+
+// isWord says whether s is of ASCII letters, _ and -.
+func isWord(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-") == ""
 }
 
 // Unicode sets 32 noncharacters apart for use inside a program, as marks are.

@@ -16,6 +16,8 @@ import (
 //     functions of this package, see [builtins].
 //   - The body of a loop that sets names gets a scope of its own in each round,
 //     as Jinja gives it.
+//   - Macros count how deep they call each other, because the engine recurses on
+//     Go's stack, the end of which ends the process.
 //
 // A tag without end is an error.
 func translate(src string) (string, error) {
@@ -38,9 +40,15 @@ func translate(src string) (string, error) {
 			out.WriteString(renameFilters(t.inside()))
 			out.WriteString(") | " + prefix + "output }}")
 		default:
+			if t.name() == "endmacro" {
+				out.WriteString("{{ " + prefix + "leave() }}")
+			}
 			out.WriteString("{% ")
 			out.WriteString(renameFilters(strings.TrimSpace(t.inside())))
 			out.WriteString(" %}")
+			if t.name() == "macro" {
+				out.WriteString("{{ " + prefix + "enter() }}")
+			}
 		}
 		if scoped[i] == 1 {
 			out.WriteString("{% call " + prefix + "scope() %}")

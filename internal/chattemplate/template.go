@@ -19,6 +19,11 @@ const (
 	parallelRenders = 4
 )
 
+// deepestMacros is how deep macros of a source of n bytes may call each other. Go
+// ends a process whose stack grows beyond 1 GB, and a byte of an expression that
+// is nested as deep as it is long takes some 500 bytes of stack.
+func deepestMacros(n int) int { return min(1000, 600<<20/(512*n)) }
+
 // A RefusedError says why a conversation has no prompt. Templates refuse what
 // they were not made for, such as two messages of the user in a row. The text
 // is meant for whoever sent the conversation, and may quote it.
@@ -30,6 +35,8 @@ func (e *RefusedError) Error() string { return e.Text }
 type Template struct {
 	tmpl   *jinja.Template
 	source string
+	// takesParts says in which form contents are given, see [Template.Fit].
+	takesParts bool
 	// slots bounds the renderings at work, those that were given up included:
 	// they cannot be stopped.
 	slots chan struct{}
@@ -65,7 +72,8 @@ func compile(source string) (t *Template, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot be parsed: %w", err)
 	}
-	return &Template{tmpl: tmpl, source: source, slots: make(chan struct{}, parallelRenders)}, nil
+	list, _ := pieces(source)
+	return &Template{tmpl: tmpl, source: source, takesParts: takesParts(list), slots: make(chan struct{}, parallelRenders)}, nil
 }
 
 // Source returns the text that the template was compiled from.
@@ -75,7 +83,7 @@ func (t *Template) Source() string { return t.source }
 type Names struct{ BOS, EOS string }
 
 // variables are what a template of the Hugging Face convention may name.
-func variables(c *Conversation, messages []*Object, names Names) map[string]jinja.Value {
+func (t *Template) variables(c *Conversation, messages []*Object, names Names) map[string]jinja.Value {
 	vars := map[string]jinja.Value{}
 	for name, v := range c.Arguments {
 		vars[name] = toJinja(v)
@@ -96,7 +104,7 @@ func variables(c *Conversation, messages []*Object, names Names) map[string]jinj
 	if !c.Now.IsZero() {
 		now = func() time.Time { return c.Now }
 	}
-	maps.Copy(vars, builtins(now))
+	maps.Copy(vars, builtins(now, deepestMacros(len(t.source))))
 	return vars
 }
 
@@ -128,7 +136,7 @@ func (t *Template) Render(ctx context.Context, c *Conversation, names Names) (st
 			return "", err
 		}
 	}
-	text, err := t.run(ctx, variables(c, messages, names))
+	text, err := t.run(ctx, t.variables(c, messages, names))
 	if err != nil || !c.ContinueFinalMessage {
 		return text, err
 	}

@@ -2,7 +2,9 @@ package chattemplate
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -48,5 +50,27 @@ func TestTemplatesRenderAsInJinja(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, *c.Want)
 			}
 		})
+	}
+}
+
+// TestMacrosCallEachOther refuses what never ends, and renders what does.
+func TestMacrosCallEachOther(t *testing.T) {
+	for source, want := range map[string]string{
+		"{% macro f(n) %}{% if n > 0 %}({{ f(n - 1) }}){% endif %}{% endmacro %}{{ f(300) }}":       strings.Repeat("(", 300) + strings.Repeat(")", 300),
+		"{% macro f(n) %}{{ n }}{% endmacro %}{% for i in range(2000) %}{{ f(1) }}{% endfor %}":     strings.Repeat("1", 2000),
+		"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}":                                           "",
+		"{% macro f() %}{{ g() }}{% endmacro %}{% macro g() -%} {{ f() }} {%- endmacro %}{{ f() }}": "",
+	} {
+		tmpl, err := Compile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tmpl.Render(t.Context(), &Conversation{}, Names{})
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %.40q, %v", source, got, err)
+		}
+		if want == "" && !errors.As(err, new(*RefusedError)) {
+			t.Errorf("%s: %v", source, err)
+		}
 	}
 }

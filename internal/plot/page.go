@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"unicode/utf8"
 )
 
 // Page is an HTML page of sections.
@@ -34,6 +35,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 		err := f.SVG(&b)
 		return template.HTML(b.String()), err // figures escape what they are given
 	},
+	"short": func(text string) bool { return utf8.RuneCountInString(text) <= 40 },
 }).Parse(`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -44,15 +46,17 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 <style>
 :root { color-scheme: light dark; --line: #d0d7de; }
 @media (prefers-color-scheme: dark) { :root { --line: #30363d; } body { background: #0d1117; color: #e6edf3; } }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 p { white-space: pre-line; }
 pre { border: 1px solid var(--line); border-radius: 4px; padding: .6rem; overflow-x: auto; }
 svg { max-width: 100%; height: auto; display: block; margin: 1rem 0; }
 .table { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: right; vertical-align: top; }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .5rem; text-align: right; vertical-align: top; }
+td, .short { white-space: nowrap; }
 .word { text-align: left; }
+.word:not(.short) { white-space: normal; min-width: 12rem; }
 </style>
 </head>
 <body>
@@ -67,7 +71,7 @@ th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align
 {{if .Head}}{{$left := .Left}}<div class="table" tabindex="0" role="region" aria-label="{{.Title}}"><table>
 <thead><tr>{{range $i, $h := .Head}}<th scope="col"{{if lt $i $left}} class="word"{{end}}>{{$h}}</th>{{end}}</tr></thead>
 <tbody>
-{{range .Rows}}<tr>{{range $i, $c := .}}<td{{if lt $i $left}} class="word"{{end}}>{{$c}}</td>{{end}}</tr>
+{{range .Rows}}<tr>{{range $i, $c := .}}<td{{if and (lt $i $left) (short $c)}} class="word short"{{else if lt $i $left}} class="word"{{end}}>{{$c}}</td>{{end}}</tr>
 {{end}}</tbody></table></div>{{end}}
 </section>
 {{end}}</main>

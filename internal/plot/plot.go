@@ -4,10 +4,12 @@
 package plot
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -24,10 +26,10 @@ const (
 	legendLine  = 20
 	barHigh     = 20
 	barGap      = 8
-	labelWide   = 180 // room for the names of bars
+	minLabel    = 180 // room for the names of bars
 	letter      = 6.2 // a letter of the labels, about
 	maxLegend   = 60  // runes of a name
-	maxBarLabel = 27  // runes
+	maxBarLabel = 45  // runes
 )
 
 // style colours by the reader's scheme. The colours of series are Okabe and
@@ -48,14 +50,6 @@ var colours = []string{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#
 
 func colour(i int) string { return colours[i%len(colours)] }
 
-// dash tells series of one colour apart.
-func dash(i int) string {
-	if n := i / len(colours); n > 0 {
-		return fmt.Sprintf(` stroke-dasharray="%d 3"`, 2+3*n)
-	}
-	return ""
-}
-
 // A Figure is something that draws itself.
 type Figure interface {
 	// SVG writes the figure as a document of its own, or to stand in HTML.
@@ -67,6 +61,19 @@ type Figure interface {
 type Series struct {
 	Name string
 	X, Y []float64
+}
+
+// Sort orders the points by X.
+func (s *Series) Sort() {
+	order := make([]int, len(s.X))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.X[a], s.X[b]) })
+	x, y := slices.Clone(s.X), slices.Clone(s.Y)
+	for i, from := range order {
+		s.X[i], s.Y[i] = x[from], y[from]
+	}
 }
 
 // Lines is a chart of series.
@@ -105,7 +112,11 @@ func document(w io.Writer, title string, high int, names []string, body func(b *
 	fmt.Fprintf(&b, `<text class="title" x="12" y="19">%s</text>`+"\n", escape(title))
 	legend(names, func(i, x, row int, name string) {
 		y := top + row*legendLine
-		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="11" height="11" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", x, y, colour(i), x+16, y+10, escape(name))
+		paint := fmt.Sprintf(`x="%d" y="%d" width="11" height="11" fill="%s"`, x, y, colour(i))
+		if i >= len(colours) { // again the same colours, with dashes
+			paint = fmt.Sprintf(`x="%d" y="%d" width="9" height="9" fill="none" stroke="%s" stroke-width="2"`, x+1, y+1, colour(i))
+		}
+		fmt.Fprintf(&b, `<rect %s/><text x="%d" y="%d">%s</text>`+"\n", paint, x+16, y+10, escape(name))
 	})
 	fmt.Fprintf(&b, `<g transform="translate(0 %d)">`+"\n", top+rows*legendLine)
 	body(&b)
@@ -154,11 +165,19 @@ func (l *Lines) draw(b *strings.Builder) {
 			}
 		}
 	}
-	if l.Share || highY == 0 {
-		highY = 1
+	ticksY := []float64{0, .25, .5, .75, 1}
+	if !l.Share && highY > 0 {
+		ticksY = ticks(0, highY)
+		if last := ticksY[len(ticksY)-1]; last < highY {
+			ticksY = append(ticksY, last+ticksY[1]-ticksY[0])
+		}
 	}
+	highY = ticksY[len(ticksY)-1]
 	if lowX > highX {
 		lowX, highX = 0, 1
+		if l.LogX {
+			highX = math.Log(10)
+		}
 	}
 	if lowX == highX {
 		lowX, highX = lowX-0.5, highX+0.5
@@ -166,18 +185,18 @@ func (l *Lines) draw(b *strings.Builder) {
 	const plotWide = wide - left - right
 	px := func(x float64) float64 { return left + plotWide*(l.x(x)-lowX)/(highX-lowX) }
 	py := func(y float64) float64 { return 8 + chart*(1-y/highY) }
-	for i := range 5 {
-		y := highY * float64(i) / 4
-		fmt.Fprintf(b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left, wide-right, py(y), py(y), left-6, py(y)+4, l.yLabel(y))
+	for _, y := range ticksY {
+		fmt.Fprintf(b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left, wide-right, py(y), py(y), left-6, py(y)+4, l.yTick(y))
 	}
-	for i := range 5 {
-		x := lowX + (highX-lowX)*float64(i)/4
-		if l.LogX {
-			x = math.Exp(x)
-		}
-		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", px(x), chart+24, compact(x))
+	ticksX := ticks(lowX, highX)
+	if l.LogX {
+		ticksX = logTicks(math.Exp(lowX), math.Exp(highX))
+	}
+	for _, x := range ticksX {
+		fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", px(x), px(x), chart+8, chart+12, px(x), chart+24, Compact(x))
 	}
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", left+plotWide/2, chart+40, escape(l.XName))
+	level := l.levels(px, py)
 	for i, s := range l.Series {
 		var path strings.Builder
 		move := byte('M')
@@ -189,16 +208,65 @@ func (l *Lines) draw(b *strings.Builder) {
 			fmt.Fprintf(&path, "%c%.1f %.1f", move, px(s.X[k]), py(s.Y[k]))
 			move = 'L'
 		}
-		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"%s/>`+"\n", path.String(), colour(i), dash(i))
+		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"%s/>`+"\n", path.String(), colour(i), dash(max(level[i], i/len(colours))))
 		if len(s.X) > maxDots {
 			continue
 		}
 		for k := range s.X {
 			if finite(s.Y[k]) && finite(l.x(s.X[k])) {
-				fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"><title>%s: %s at %s</title></circle>`+"\n", px(s.X[k]), py(s.Y[k]), colour(i), escape(s.Name), l.yLabel(s.Y[k]), compact(s.X[k]))
+				fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s"><title>%s: %s at %s</title></circle>`+"\n", px(s.X[k]), py(s.Y[k]), max(1.5, 4-float64(level[i])), colour(i), escape(s.Name), l.yLabel(s.Y[k]), Compact(s.X[k]))
 			}
 		}
 	}
+}
+
+// levels numbers series that lie on one another, in part at least: those of one
+// level do not, so each can be seen below those of the next.
+func (l *Lines) levels(px, py func(float64) float64) []int {
+	const near, most = 2.5, 3000 // units; points that are compared
+	levels := make([]int, len(l.Series))
+	points := make([][][2]float64, len(l.Series))
+	count := 0
+	for i, s := range l.Series {
+		for k := range s.X {
+			points[i] = append(points[i], [2]float64{px(s.X[k]), py(s.Y[k])})
+		}
+		if count += len(s.X); count > most {
+			break
+		}
+		for j := range i {
+			if levels[j] >= levels[i] && touch(points[i], points[j], near) {
+				levels[i] = levels[j] + 1
+			}
+		}
+	}
+	return levels
+}
+
+// touch says whether two lines have two points in turn, or their only ones, near
+// each other.
+func touch(a, b [][2]float64, near float64) bool {
+	beside := func(p, q [2]float64) bool { return math.Abs(p[0]-q[0]) <= near && math.Abs(p[1]-q[1]) <= near }
+	if len(a) == 1 || len(b) == 1 {
+		return len(a) == 1 && len(b) == 1 && beside(a[0], b[0])
+	}
+	for i := 1; i < len(a); i++ {
+		for k := 1; k < len(b); k++ {
+			if beside(a[i-1], b[k-1]) && beside(a[i], b[k]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// dash lets the series of lower levels be seen.
+func dash(level int) string {
+	if level == 0 {
+		return ""
+	}
+	patterns := []string{"8 4", "4 6", "2 3", "10 3 2 3"}
+	return ` stroke-dasharray="` + patterns[(level-1)%len(patterns)] + `"`
 }
 
 // maxDots is how many points of a series are marked.
@@ -211,11 +279,62 @@ func (l *Lines) x(x float64) float64 {
 	return x
 }
 
+func (l *Lines) yTick(y float64) string {
+	if l.Share {
+		return strconv.FormatFloat(100*y, 'f', 0, 64) + " %"
+	}
+	return Compact(y)
+}
+
+// ticks are the multiples, in a range, of a round step: 1, 2 or 5 times a power
+// of ten. There are three to seven.
+func ticks(low, high float64) (out []float64) {
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/3)))
+	for _, f := range []float64{5, 2} {
+		if (high-low)/(step*f) >= 3 {
+			step *= f
+			break
+		}
+	}
+	first, last := math.Ceil(low/step-1e-9), math.Floor(high/step+1e-9)
+	for n := first; n <= last && len(out) < 20; n++ {
+		out = append(out, n*step+0) // never -0
+	}
+	return out
+}
+
+// logTicks are round numbers in a range, about evenly apart on a logarithmic axis.
+func logTicks(low, high float64) (out []float64) {
+	for _, digits := range [][]float64{{1, 2, 5}, {1}} {
+		out = out[:0]
+		for e := math.Floor(math.Log10(low)); e <= math.Ceil(math.Log10(high)) && len(out) < 400; e++ {
+			for _, d := range digits {
+				if t := d * math.Pow(10, e); t >= low*(1-1e-9) && t <= high*(1+1e-9) {
+					out = append(out, t)
+				}
+			}
+		}
+		if len(out) <= 10 {
+			break
+		}
+	}
+	if len(out) < 3 {
+		return ticks(low, high)
+	}
+	for len(out) > 10 { // every other power of ten
+		for i := range (len(out) + 1) / 2 {
+			out[i] = out[2*i]
+		}
+		out = out[:(len(out)+1)/2]
+	}
+	return out
+}
+
 func (l *Lines) yLabel(y float64) string {
 	if l.Share {
 		return strconv.FormatFloat(100*y, 'f', 1, 64) + " %"
 	}
-	return compact(y)
+	return Compact(y)
 }
 
 // SVG implements [Figure].
@@ -236,6 +355,10 @@ func (c *Bars) draw(b *strings.Builder) {
 		}
 		longest = max(longest, sums[i])
 	}
+	labelWide := minLabel
+	for _, label := range c.Labels {
+		labelWide = max(labelWide, 12+int(letter*float64(min(utf8.RuneCountInString(label), maxBarLabel))))
+	}
 	for i, label := range c.Labels {
 		y := 8 + i*(barHigh+barGap)
 		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", labelWide-6, y+14, escape(short(label, maxBarLabel)))
@@ -248,10 +371,10 @@ func (c *Bars) draw(b *strings.Builder) {
 		}
 		x := float64(labelWide)
 		for k, p := range c.Parts {
-			width := (wide - right - labelWide) * p.Values[i] / full
+			width := float64(wide-right-labelWide) * p.Values[i] / full
 			if width > 0 {
 				fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"><title>%s</title></rect>`+"\n", x, y, width, barHigh, colour(k),
-					escape(fmt.Sprintf("%s: %s %s (%.1f %%)", p.Name, compact(p.Values[i]), c.Unit, 100*p.Values[i]/sums[i])))
+					escape(fmt.Sprintf("%s: %s %s (%.1f %%)", p.Name, Compact(p.Values[i]), c.Unit, 100*p.Values[i]/sums[i])))
 			}
 			x += width
 		}
@@ -260,21 +383,21 @@ func (c *Bars) draw(b *strings.Builder) {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// compact writes a number in a few digits: 950, 12.5k, 3.1M.
-func compact(f float64) string {
+// Compact writes a number in a few digits: 950, 12.5k, 3.1M.
+func Compact(f float64) string {
+	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 3, 64), 64); err == nil && (math.Abs(f) < 1e3 || math.Abs(f) >= 9999.5) {
+		f = rounded
+	}
 	abs := math.Abs(f)
 	for _, u := range []struct {
-		size float64
-		name string
-	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e4, "k"}} {
-		if abs >= u.size {
-			if u.name == "k" {
-				u.size = 1e3
-			}
+		least, size float64
+		name        string
+	}{{1e12, 1e12, "T"}, {1e9, 1e9, "G"}, {1e6, 1e6, "M"}, {1e4, 1e3, "k"}} {
+		if abs >= u.least && abs < 1000*u.size {
 			return strconv.FormatFloat(f/u.size, 'g', 3, 64) + u.name
 		}
 	}
-	if abs >= 100 {
+	if abs >= 100 && abs < 1e4 {
 		return strconv.FormatFloat(f, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(f, 'g', 3, 64)

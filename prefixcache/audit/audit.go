@@ -70,8 +70,8 @@ func (o *Options) complete() error {
 			return fmt.Errorf("%w: it is %d", ErrBlockSize, b)
 		}
 	}
-	if p := o.Price; p != nil && !(p.PerMillion >= p.PerMillionCached && p.PerMillionCached >= 0) {
-		return fmt.Errorf("%w: they are %v and %v", ErrPrice, p.PerMillion, p.PerMillionCached)
+	if err := o.Price.check(); err != nil {
+		return err
 	}
 	if o.MaxPairs == 0 {
 		o.MaxPairs = defaultPairs
@@ -204,17 +204,7 @@ func (a *audit) request(q *Request, i int) {
 		q.Blocks[k] = BlockLoss{Size: b, Blocks: lost, Tokens: lost * b}
 	}
 	q.LostBlocks = q.Blocks[0].Blocks
-	q.Cost = a.cost(q.LostTokens)
-}
-
-// cost is what tokens cost above the price of cached ones.
-func (a *audit) cost(tokens int) *float64 {
-	p := a.opts.Price
-	if p == nil {
-		return nil
-	}
-	c := float64(tokens) * (p.PerMillion - p.PerMillionCached) / 1e6
-	return &c
+	q.Cost = a.opts.Price.above(q.LostTokens)
 }
 
 func blockSums(sizes []int) []BlockLoss {
@@ -260,7 +250,7 @@ func (a *audit) sum(rep *Report) {
 		s.Why = rep.Requests[s.Example].FirstDivergence.Why
 	}
 	rep.LostBlocks = rep.Blocks[0].Blocks
-	rep.Cost = a.cost(rep.LostTokens)
+	rep.Cost = a.opts.Price.above(rep.LostTokens)
 	if a.opts.Price != nil {
 		rep.Currency = a.opts.Price.Currency
 	}

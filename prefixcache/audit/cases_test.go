@@ -74,6 +74,37 @@ var long = func() string {
 	return s.String()
 }()
 
+// docs are documents of one line.
+var docs = []string{
+	"[doc A] The parcel leaves Leipzig at night and arrives within two days at the door of the customer.\n",
+	"[doc B] Refunds are paid within fourteen days after the goods have come back to the warehouse.\n",
+	"[doc C] The hotline can be reached from eight to six on working days, not on Sundays.\n",
+}
+
+// similar are turns, with a number in each, that end with a question.
+func similar(from, to int) (parts []string) {
+	for i := from; i < to; i++ {
+		parts = append(parts, "user", fmt.Sprintf("Question %d about parcels in city %d?", i, i*7))
+		if i < to-1 {
+			parts = append(parts, "assistant", fmt.Sprintf("Answer %d: they come in %d days to the door of the customer, at night.", i, i))
+		}
+	}
+	return parts
+}
+
+// llama is a conversation in the form of Llama 3; an empty answer at the end is
+// still to be written.
+func llama(parts ...string) string {
+	s := "<|begin_of_text|>"
+	for i := 0; i < len(parts); i += 2 {
+		s += "<|start_header_id|>" + parts[i] + "<|end_header_id|>\n\n" + parts[i+1]
+		if parts[i+1] != "" {
+			s += "<|eot_id|>"
+		}
+	}
+	return s
+}
+
 var cases = []auditCase{
 	// Volatile values. agentmemory #720, hermes-agent #18547, llama.cpp #22746.
 	{name: "clock in the system prompt", vocab: "qwen3 llama3 gpt2 o200k deepseek gemma3", want: Timestamp, helps: MoveToEnd, at: -1, lost: 50,
@@ -101,6 +132,8 @@ var cases = []auditCase{
 
 	// Spelling of the same text.
 	{name: "crlf", vocab: "o200k llama3", want: Whitespace, helps: KeepBytes, at: -1, lost: 40, old: strings.ReplaceAll(rules+rules, ". ", ".\n"), new: strings.ReplaceAll(rules+rules, ". ", ".\r\n")},
+	{name: "crlf in short lines", vocab: "qwen3 o200k", want: Whitespace, helps: KeepBytes, at: -1, lost: 60, old: "Rules:\n- one\n- two\n" + rules, new: "Rules:\r\n- one\r\n- two\r\n" + rules},
+	{name: "crlf before another question", vocab: "qwen3 llama3", want: Whitespace, helps: KeepBytes, at: -1, lost: 60, old: "Rules:\n- one\n- two\n" + rules + "Q1", new: "Rules:\r\n- one\r\n- two\r\n" + rules + "Q2"},
 	{name: "doubled newline", vocab: "qwen3", want: Whitespace, helps: KeepBytes, at: -1, lost: 50, old: "Rules:\n" + rules, new: "Rules:\n\n" + rules},
 	{name: "trailing blank", vocab: "qwen3", want: Whitespace, helps: KeepBytes, at: -1, lost: 50, old: "Rules:\n" + rules, new: "Rules: \n" + rules},
 	{name: "no-break space", vocab: "qwen3", want: Whitespace, helps: KeepBytes, at: -1, lost: 50, old: "Page 12 of the manual: " + rules, new: "Page\u00a012 of the manual: " + rules},
@@ -124,13 +157,25 @@ var cases = []auditCase{
 	{name: "tool lines in another order", vocab: "qwen3", want: Reordered, helps: FixOrder, at: -1, lost: 20,
 		old: "<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"search\", \"description\": \"Finds pages\", \"parameters\": {}}}\n{\"type\": \"function\", \"function\": {\"name\": \"fetch\", \"description\": \"Reads a page\", \"parameters\": {}}}\n</tools>\n" + rules,
 		new: "<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"fetch\", \"description\": \"Reads a page\", \"parameters\": {}}}\n{\"type\": \"function\", \"function\": {\"name\": \"search\", \"description\": \"Finds pages\", \"parameters\": {}}}\n</tools>\n" + rules},
-	{name: "a tool more", vocab: "qwen3", want: ToolsChange, helps: MoveToEnd, at: -1, lost: 50,
+	{name: "a tool more", vocab: "qwen3", want: ToolsChange, helps: SameTools, at: -1, lost: 50,
 		old: "<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"search\", \"description\": \"Finds pages\", \"parameters\": {}}}\n</tools>\n" + rules,
 		new: "<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"clock\", \"description\": \"Tells the time\", \"parameters\": {}}}\n{\"type\": \"function\", \"function\": {\"name\": \"search\", \"description\": \"Finds pages\", \"parameters\": {}}}\n</tools>\n" + rules},
 	{name: "documents in another order", vocab: "llama3", want: Reordered, helps: FixOrder, at: -1, lost: 200,
 		old: "Documents:\nA. " + long + "\nB. The valve.\nC. The gauge shows bar.\n" + rules, new: "Documents:\nC. The gauge shows bar.\nB. The valve.\nA. " + long + "\n" + rules},
 	{name: "skills in another order", vocab: "qwen3", want: Reordered, helps: FixOrder, at: -1, lost: 50,
 		old: "Skills: cook, drive, sing. " + rules, new: "Skills: drive, sing, cook. " + rules},
+
+	// Retrieved documents, with another question each.
+	{name: "a rotation of documents", vocab: "qwen3 gpt2", want: Reordered, helps: FixOrder, at: -1, lost: 60,
+		old: rules + docs[0] + docs[1] + docs[2] + "Q1?", new: rules + docs[2] + docs[0] + docs[1] + "Where is it?"},
+	{name: "documents that begin inside a line", vocab: "qwen3 llama3", want: Reordered, helps: FixOrder, at: -1, lost: 30,
+		old: strings.TrimSpace(rules) + " " + docs[0] + docs[1] + docs[2] + "Q?", new: strings.TrimSpace(rules) + " " + docs[2] + docs[0] + docs[1] + "Q?"},
+	{name: "the first document dropped", vocab: "qwen3 llama3", want: PartsChange, helps: KeepParts, at: -1, lost: 120,
+		old: rules + docs[0] + docs[1] + long + "\nQ1?", new: rules + docs[1] + long + "\nWhere is it?"},
+	{name: "a document put first", vocab: "qwen3 o200k", want: PartsChange, helps: KeepParts, at: -1, lost: 120,
+		old: rules + docs[1] + long + "\nQ1?", new: rules + docs[0] + docs[1] + long + "\nWhere is it?"},
+	{name: "a digit more before a newline", vocab: "qwen3", want: Content, at: -1, old: rules + "Number: 1\n", new: rules + "Number: 12\n"},
+	{name: "a digit less before a newline", vocab: "qwen3", want: Content, at: -1, old: rules + "Number: 12\n", new: rules + "Number: 1\n"},
 
 	// Chat templates. Qwen3.8 #48, ds4 #56, GLM kit #63, splice #71.
 	{name: "think dropped", vocab: "qwen3", want: Thinking, helps: KeepHistory, at: -1, lost: 5, turns: true,
@@ -157,9 +202,23 @@ var cases = []auditCase{
 	{name: "answer rewritten in a log", vocab: "qwen3", want: HistoryChange, helps: KeepHistory, at: -1, lost: 0,
 		old: chatML("user", "Tell me about the pump.", open4), output: "It was serviced at night.<|im_end|>",
 		new: chatML("user", "Tell me about the pump.", "assistant", "It was repaired.", "user", "Thanks.", open4)},
+	{name: "an old answer rewritten in a log", vocab: "qwen3", want: HistoryChange, helps: KeepHistory, at: -1, lost: 10,
+		old: chatML("system", rules, "user", "hi", "assistant", "Hello! How can I help you today?", "user", "A parcel of mine is late.", open4),
+		new: chatML("system", rules, "user", "hi", "assistant", "Hello. How may I help?", "user", "A parcel of mine is late.", "assistant", "It is there.", "user", "Thanks", open4)},
+	{name: "an old answer rewritten in a log, Llama", vocab: "llama3", want: HistoryChange, helps: KeepHistory, at: -1, lost: 10,
+		old: llama("system", rules, "user", "hi", "assistant", "Hello! How can I help you today?", "user", "A parcel of mine is late.", "assistant", ""),
+		new: llama("system", rules, "user", "hi", "assistant", "Hello. How may I help?", "user", "A parcel of mine is late.", "assistant", "It is there.", "user", "Thanks", "assistant", "")},
+	{name: "an old answer rewritten in a log, DeepSeek", vocab: "deepseek", want: HistoryChange, helps: KeepHistory, at: -1, lost: 10,
+		old: rules + "<｜User｜>hi<｜Assistant｜>Hello! How can I help you today?<｜end▁of▁sentence｜><｜User｜>A parcel of mine is late.<｜Assistant｜>",
+		new: rules + "<｜User｜>hi<｜Assistant｜>Hello. How may I help?<｜end▁of▁sentence｜><｜User｜>A parcel of mine is late.<｜Assistant｜>It is there.<｜end▁of▁sentence｜><｜User｜>Thanks<｜Assistant｜>"},
+	{name: "another answer in another conversation", vocab: "qwen3", want: Content, at: -1,
+		old: chatML("system", rules, "user", "hi", "assistant", "Hello! How can I help you today?", "user", "A parcel of mine is late.", open4),
+		new: chatML("system", rules, "user", "hi", "assistant", "Hello. How may I help?", "user", "Where is my money?", open4)},
+	{name: "turns leave a window", vocab: "qwen3", want: HistoryChange, helps: KeepHistory, at: -1, lost: 90,
+		old: chatML(append(append([]string{"system", rules}, similar(0, 5)...), open4)...), new: chatML(append(append([]string{"system", rules}, similar(1, 6)...), open4)...)},
 	// A window of text before the cursor, as editors send it.
-	{name: "window slides", vocab: "gpt2 llama3", plain: true, want: HistoryChange, helps: KeepHistory, at: -1, lost: 50, old: long[5:800], new: long[9:804]},
-	{name: "window under a header", vocab: "gpt2", plain: true, want: HistoryChange, helps: KeepHistory, at: -1, lost: 50, old: "File pump.txt\n" + long[5:800], new: "File pump.txt\n" + long[78:875]},
+	{name: "window slides", vocab: "gpt2 llama3", plain: true, want: PartsChange, helps: KeepParts, at: -1, lost: 50, old: long[5:800], new: long[9:804]},
+	{name: "window under a header", vocab: "gpt2", plain: true, want: PartsChange, helps: KeepParts, at: -1, lost: 50, old: "File pump.txt\n" + long[5:800], new: "File pump.txt\n" + long[78:875]},
 	{name: "generation prompt differs", vocab: "qwen3", want: TemplateDrift, helps: KeepHistory, at: -1, lost: 0, turns: true,
 		old: chatML("user", "Tell me about the pump.", "<|im_start|>assistant to=user\n"), output: "It runs.<|im_end|>",
 		new: chatML("user", "Tell me about the pump.", "assistant", "It runs.", "user", "Thanks.", open4)},

@@ -21,6 +21,7 @@ const (
 	Reordered   Cause = "reordered"    // the same parts in another order
 	JSONRewrite Cause = "json_rewrite" // the same JSON value, spelled in another way
 	ToolsChange Cause = "tools_change" // the list of tools has other tools
+	PartsChange Cause = "parts_change" // a part was dropped or inserted, or a window slid, and the text goes on
 
 	Thinking      Cause = "thinking"       // a reasoning block dropped, emptied or inserted
 	TemplateDrift Cause = "template_drift" // the chat template renders a turn in another way later
@@ -47,6 +48,8 @@ const (
 	TokenizeWhole   Change = "tokenize_whole"   // not part by part, and control tokens as such
 	ShareNamespace  Change = "share_namespace"  // one salt, adapter and key
 	KeepHistory     Change = "keep_history"     // keep what was dropped, and the rendering as it was
+	KeepParts       Change = "keep_parts"       // parts that were sent stay where they were, new ones come behind them
+	SameTools       Change = "same_tools"       // one list of tools with every request
 	HealEnd         Change = "heal_end"         // cut the prompt to its stable prefix
 	SmallerBlock    Change = "smaller_block"
 	Nothing         Change = "nothing" // the loss is too small

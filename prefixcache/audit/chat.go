@@ -140,7 +140,7 @@ const minGone = 16
 // way round, with messages between; or an answer was rewritten.
 func (p *pair) history() *finding {
 	if !p.chat() {
-		return p.window()
+		return nil
 	}
 	for _, m := range p.matches() {
 		if m.n < 2*minGone {
@@ -149,43 +149,27 @@ func (p *pair) history() *finding {
 		gone, added := m.old-p.lo, m.new-p.l
 		switch {
 		case gone >= minGone && added < minGone && p.message(p.old, p.lo, m.old):
-			f := p.at(HistoryChange, 0, m.old, m.new, "%s of the earlier prompt, from byte %d on, are gone: %q …", count(gone, "byte"), p.lo, clip(p.oldRest()))
-			f.restorable = true
-			return f
+			return p.gone(HistoryChange, m)
 		case added >= minGone && gone < minGone && p.message(p.new, p.l, m.new):
-			f := p.at(HistoryChange, 0, m.old, m.new, "%s were inserted at byte %d: %q …", count(added, "byte"), p.l, clip(p.newRest()))
-			return f
+			return p.inserted(HistoryChange, m)
 		}
 		break
 	}
 	return nil
 }
 
-// window: the text goes on as it did a little later, with what stood between gone:
-// a window that slides over a text that grows.
-func (p *pair) window() *finding {
-	for _, m := range p.matches() {
-		if m.n < minContent {
-			continue
-		}
-		gone, added := m.old-p.lo, m.new-p.l
-		if gone <= 0 || added != 0 || 2*m.n < len(p.newRest()) {
-			return nil
-		}
-		f := p.at(HistoryChange, 0, m.old, m.new, "%s of the earlier prompt, from byte %d on, are gone, and it goes on as before: %q …", count(gone, "byte"), p.lo, clip(p.oldRest()))
-		f.restorable = true
-		return f
-	}
-	return nil
-}
-
-// chat reports whether the pair is of one conversation, or of prompts that a chat
-// template wrote.
+// chat reports whether a chat template wrote the prompts: marks stand in them, at
+// the end or, in a conversation, anywhere.
 func (p *pair) chat() bool {
-	if p.conversation() {
+	if p.opening(p.new) < p.new.size {
 		return true
 	}
-	return p.opening(p.new) < p.new.size
+	return p.conversation() && p.templated()
+}
+
+// templated reports whether one of the texts has marks.
+func (p *pair) templated() bool {
+	return p.marked(p.new, 0, p.new.size) || p.marked(p.old, 0, len(p.oldText()))
 }
 
 // message reports whether a control token stands in the bytes, or whole lines of
@@ -206,6 +190,9 @@ func (p *pair) drift() *finding {
 	answered := p.old.apart && p.lo >= gen && len(p.newRest()) > 0
 	if !answered && (!p.conversation() || p.newP.Turn == p.oldP.Turn && p.newP.Turn != 0) {
 		return nil
+	}
+	if !p.templated() {
+		return nil // a file that is being edited
 	}
 	switch {
 	case p.lo >= p.old.size && p.old.apart:

@@ -18,6 +18,10 @@ type finding struct {
 	// same says that the two say the same in other bytes, so that the old's are lost
 	// too. restorable says that the old's could stand in the place of the new's.
 	same, restorable bool
+	// equal are stretches between further differences of the same kind, and reach is
+	// where the last of them ends in both. Without any, equal is nil.
+	equal []match
+	reach match
 	// seam is how many tokens the beginning up to the divergence would have if
 	// nothing joined its end, less those that were kept.
 	seam int
@@ -40,9 +44,9 @@ func (p *pair) back(n int) int { return max(0, min(n, p.l, p.lo)) }
 func (p *pair) classify() *finding {
 	tests := []func() *finding{
 		p.namespace, p.media, p.bos, p.specialToken, p.ownTokens, p.tail,
-		p.thinking, p.thinkingSwitch, p.timestamp, p.json, p.toolLines, p.randomID,
-		p.unicodeForm, p.whitespace, p.letterCase, p.reordered, p.counter,
-		p.history, p.drift, p.partBoundary,
+		p.thinking, p.thinkingSwitch, p.turnRemoved, p.slid, p.timestamp, p.json, p.toolLines, p.randomID,
+		p.unicodeForm, p.whitespace, p.letterCase, p.reordered, p.reorderedLines, p.swapped,
+		p.rewritten, p.counter, p.history, p.window, p.drift, p.partBoundary,
 	}
 	for _, test := range tests {
 		if f := test(); f != nil {

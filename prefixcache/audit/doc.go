@@ -9,7 +9,8 @@
 //   - Lost are only tokens that the cache held and whose text stands in the new
 //     prompt too. Text that is really new is never counted.
 //   - A suggestion is listed only if the audit, run again with the change made,
-//     computes fewer tokens. Its figures are those of that run.
+//     computes fewer tokens, and not more where only full blocks are kept. Its
+//     figures are those of that run.
 //
 // The cache is an ideal one: it keeps every prompt, and the output where there is
 // one, without a limit. What a real one has thrown away is the matter of package

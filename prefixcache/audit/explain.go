@@ -24,6 +24,9 @@ func (rep *Report) Explain(w io.Writer) error {
 	e.requests()
 	e.separator()
 	e.suggestions()
+	for _, n := range e.rep.Notes {
+		e.line("\nnote: %s", n)
+	}
 	return b.Flush()
 }
 
@@ -57,7 +60,7 @@ func (e *explainer) figures() {
 		e.line("      in blocks of %d: %s, %s", b.Size, count(b.Blocks, "block"), count(b.Tokens, "token"))
 	}
 	if r.Cost != nil {
-		e.line("      cost: %.6g %s", *r.Cost, r.Currency)
+		e.line("      cost: %s", amount(*r.Cost, r.Currency))
 	}
 }
 
@@ -162,14 +165,14 @@ func (e *explainer) suggestions() {
 		case Nothing:
 			continue
 		case SmallerBlock:
-			e.line("    computed %s -> %s tokens", thousands(s.Before.ComputedInBlocks), thousands(s.After.ComputedInBlocks))
+			e.line("    computed %s -> %s tokens where full blocks are kept", thousands(s.Before.ComputedInBlocks), thousands(s.After.ComputedInBlocks))
 		default:
 			cost := ""
 			if s.Before.Cost != nil && s.After.Cost != nil {
-				cost = fmt.Sprintf("; all prompts cost %.6g -> %.6g %s", *s.Before.Cost, *s.After.Cost, e.rep.Currency)
+				cost = fmt.Sprintf("; all prompts cost %s -> %s", amount(*s.Before.Cost, ""), amount(*s.After.Cost, e.rep.Currency))
 			}
-			e.line("    computed %s -> %s tokens, in blocks %s -> %s; %s changed%s", thousands(s.Before.ComputedTokens), thousands(s.After.ComputedTokens),
-				thousands(s.Before.ComputedInBlocks), thousands(s.After.ComputedInBlocks), count(s.Requests, "prompt"), cost)
+			e.line("    computed %s -> %s tokens, and %s -> %s where full blocks of %d are kept; %s changed%s", thousands(s.Before.ComputedTokens), thousands(s.After.ComputedTokens),
+				thousands(s.Before.ComputedInBlocks), thousands(s.After.ComputedInBlocks), e.rep.Blocks[0].Size, count(s.Requests, "prompt"), cost)
 		}
 		if s.Price != "" {
 			e.line("    but %s", s.Price)

@@ -135,7 +135,7 @@ func differing(pairs []*pair, findings []*finding) map[int]span {
 }
 
 // volatile are the causes whose values may be moved.
-var volatile = []Cause{Timestamp, RandomID, Counter, Content, ToolsChange}
+var volatile = []Cause{Timestamp, RandomID, Counter, Content}
 
 // maxRounds bounds how often values are looked for and moved: a prompt may have
 // several, of which only the first shows at a time.

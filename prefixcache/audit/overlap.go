@@ -60,18 +60,18 @@ func overlapMiddle(a, b []byte) (found []match) {
 	if len(b) >= probe {
 		if k := bytes.Index(a, b[:probe]); k >= 0 {
 			n := commonBytes(a[k:], b)
-			return append([]match{{k, 0, n}}, shifted(overlapRuns(a[k+n:], b[n:]), k+n, n)...)
+			return append([]match{{k, 0, n}}, shifted(overlapRuns(a, b[n:], span{k, k + n}), 0, n)...)
 		}
 	}
 	if len(a) >= probe {
 		if k := bytes.Index(b, a[:probe]); k >= 0 {
 			n := commonBytes(a, b[k:])
 			rest := a[n:]
-			found = append(shifted(overlapRuns(rest, b[:k]), n, 0), match{0, k, n})
-			return append(found, shifted(overlapRuns(rest, b[k+n:]), n, k+n)...)
+			found = append(shifted(overlapRuns(rest, b[:k], span{}), n, 0), match{0, k, n})
+			return append(found, shifted(overlapRuns(rest, b[k+n:], span{}), n, k+n)...)
 		}
 	}
-	return overlapRuns(a, b)
+	return overlapRuns(a, b, span{})
 }
 
 // shifted moves matches of parts to where the parts are.
@@ -83,7 +83,9 @@ func shifted(list []match, old, new int) []match {
 	return list
 }
 
-func overlapRuns(a, b []byte) (found []match) {
+// overlapRuns finds a's runs in b. Those that touch taken are not used; behind it
+// b is expected to go on.
+func overlapRuns(a, b []byte, taken span) (found []match) {
 	if len(a) < grain || len(b) < grain {
 		return nil
 	}
@@ -91,7 +93,10 @@ func overlapRuns(a, b []byte) (found []match) {
 	defer blockTables.Put(x)
 	mask := x.index(a)
 	used := make([]bool, len(a)/grain)
-	expected, from := 0, 0
+	for u := taken.lo / grain; u*grain < taken.hi && u < len(used); u++ {
+		used[u] = true
+	}
+	expected, from := (taken.hi+grain-1)/grain, 0
 	for i := 0; i+grain <= len(b); {
 		k := x.find(a, b, i, hashRun(b[i:])&mask, expected, used)
 		if k < 0 {

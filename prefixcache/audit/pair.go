@@ -87,7 +87,7 @@ const (
 	minCounted = 16 // in all, behind a value
 )
 
-// lost counts the tokens that the cache held in vain, and those of them whose
+// lost counts the tokens that the cache held and that are computed again, and those whose
 // text is the same in both.
 func (p *pair) lost(f *finding) (tokens, equal int) {
 	if !p.sameSpace() {
@@ -117,6 +117,9 @@ func (p *pair) lost(f *finding) (tokens, equal int) {
 			again += n
 		}
 	}
+	for _, m := range f.equal {
+		spans = append(spans, span{m.old, m.old + m.n})
+	}
 	p.same = again
 	if f.cause.fromValues() && again < minCounted {
 		spans = spans[:first]
@@ -127,7 +130,7 @@ func (p *pair) lost(f *finding) (tokens, equal int) {
 	}
 	tokens = equal
 	if f.same {
-		tokens = p.count(append(spans, f.old))
+		tokens = p.count(append(spans, span{f.old.lo, max(f.old.hi, f.reach.old)}))
 	}
 	return tokens, equal
 }

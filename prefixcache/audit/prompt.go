@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/unfray/unfray/prefixcache"
@@ -83,4 +84,20 @@ type Price struct {
 	PerMillion       float64 `json:"per_million"`        // input tokens
 	PerMillionCached float64 `json:"per_million_cached"` // input tokens read from the cache
 	Currency         string  `json:"currency,omitempty"`
+}
+
+func (p *Price) check() error {
+	if p != nil && !(p.PerMillion >= p.PerMillionCached && p.PerMillionCached >= 0) {
+		return fmt.Errorf("%w: they are %v and %v", ErrPrice, p.PerMillion, p.PerMillionCached)
+	}
+	return nil
+}
+
+// above is what tokens cost above the price of cached ones; nil without a price.
+func (p *Price) above(tokens int) *float64 {
+	if p == nil {
+		return nil
+	}
+	c := float64(tokens) * (p.PerMillion - p.PerMillionCached) / 1e6
+	return &c
 }

@@ -14,8 +14,8 @@ type Report struct {
 
 	PromptTokens int `json:"prompt_tokens"`
 	ReusedTokens int `json:"reused_tokens"` // an ideal cache without blocks had them
-	// LostTokens are those that the cache held in vain: tokens after a divergence
-	// whose content stands in the later prompt too. LostEqualText are those of them
+	// LostTokens are those that the cache held and that are computed again: tokens
+	// after a divergence whose content stands in the later prompt too. LostEqualText are those of them
 	// whose text is byte for byte the same there.
 	LostTokens    int `json:"lost_tokens"`
 	LostEqualText int `json:"lost_equal_text"`
@@ -33,6 +33,9 @@ type Report struct {
 	// where there are too many prompts.
 	Pairs     [][]int         `json:"pairs,omitempty"`
 	Separator *SeparatorCheck `json:"separator,omitempty"`
+	// Notes are what whoever read the prompts knows of them that the audit cannot
+	// see, such as answers of which only a part was logged.
+	Notes []string `json:"notes,omitempty"`
 
 	t *tokenizer.Tokenizer // for printing
 }

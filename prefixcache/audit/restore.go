@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/unfray/unfray/boundary"
@@ -36,10 +37,39 @@ func restoring(causes ...Cause) func(s *sample) ([]Prompt, int, error) {
 			if !f.restorable || !slices.Contains(causes, f.cause) {
 				return Prompt{}, false
 			}
-			text := slices.Concat(p.newText()[:f.new.lo], p.oldText()[f.old.lo:f.old.hi], p.newText()[f.new.hi:])
+			oldEnd, newEnd := max(f.old.hi, f.reach.old), max(f.new.hi, f.reach.new)
+			text := slices.Concat(p.newText()[:f.new.lo], p.oldText()[f.old.lo:oldEnd], p.newText()[newEnd:])
 			return s.with(p.newP, p.new, text), true
 		})
 	}
+}
+
+// keepParts puts parts that were dropped back where they were, and parts that were
+// inserted behind the text that went on there.
+func (s *sample) keepParts() ([]Prompt, int, error) {
+	return s.sequential(func(p *pair, f *finding) (Prompt, bool) {
+		if f.cause != PartsChange {
+			return Prompt{}, false
+		}
+		text := p.newText()
+		if f.restorable {
+			return s.with(p.newP, p.new, slices.Concat(text[:f.new.lo], p.oldText()[f.old.lo:f.old.hi], text[f.new.hi:])), true
+		}
+		// What was inserted begins where its line does: its end is the same as what
+		// stands before it.
+		lo, hi := f.new.lo, f.new.hi
+		if at := bytes.LastIndexByte(text[:lo], '\n') + 1; lo-at <= min(p.lo, commonTail(text[:lo], text[lo:hi])) {
+			lo, hi = at, hi-(lo-at)
+		}
+		end := min(hi+commonBytes(text[hi:], p.oldText()[lo-p.l+p.lo:]), p.opening(p.new))
+		if i := bytes.LastIndexByte(text[hi:max(hi, end)], '\n'); i >= 0 {
+			end = hi + i + 1
+		}
+		if end <= hi {
+			return Prompt{}, false
+		}
+		return s.with(p.newP, p.new, slices.Concat(text[:lo], text[hi:end], text[lo:hi], text[end:])), true
+	})
 }
 
 // sequential changes prompts as long as a change is found for where they diverge.

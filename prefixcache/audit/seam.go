@@ -8,11 +8,10 @@ import (
 	"strings"
 
 	"github.com/unfray/unfray/boundary"
-	"github.com/unfray/unfray/vocab"
 )
 
-// separators are ends of a shared part that are tried, with control tokens of the
-// vocabulary where those are read as such.
+// separators are ends of a shared part that are tried. Control tokens are none:
+// templates and engines divide turns and end answers by them.
 var separators = []string{"\n\n", "\n---\n", "\n\n---\n\n", "\n###\n", "\n```\n", "\n</part>\n", "</part>", "\n===\n", ":\n"}
 
 // proofTail is how much text before a separator its proof takes in, in bytes.
@@ -42,7 +41,7 @@ func (s *sample) seamTrials() []trial {
 	}
 	trials := []trial{{change: StripBlank, text: "begin what follows the shared part without newlines and blanks",
 		apply: s.atSeams(heads, func(head, rest []byte) []byte { return append(slices.Clone(head), rest[blank(rest):]...) })}}
-	for _, sep := range s.seps() {
+	for _, sep := range separators {
 		text := append(slices.Clone(tail), sep...)
 		proof := boundary.Prove
 		if s.opts.Special {
@@ -57,19 +56,6 @@ func (s *sample) seamTrials() []trial {
 	}
 	slices.SortStableFunc(trials, func(a, b trial) int { return rank(a.text) - rank(b.text) })
 	return trials
-}
-
-// seps are the separators that are tried.
-func (a *audit) seps() []string {
-	list := slices.Clone(separators)
-	if v := a.t.Vocab(); a.opts.Special {
-		for _, id := range []vocab.ID{v.Specials().EOT, v.Specials().EOS} {
-			if id != vocab.None {
-				list = append(list, string(v.Bytes(id)))
-			}
-		}
-	}
-	return list
 }
 
 // rank orders separators by their proof.

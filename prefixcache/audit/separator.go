@@ -76,7 +76,7 @@ func (v *view) separators(text []byte, ids []vocab.ID) (n, found int, miss span)
 // it stands in the place of text, and stands nowhere else.
 func (a *audit) instead(text []byte) (string, error) {
 	s := a.sampled()
-	for _, sep := range a.seps() {
+	for _, sep := range separators {
 		if len(strings.TrimSpace(sep)) < 2 || s.contain(sep) {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -67,8 +68,15 @@ func (p *pair) whitespace() *finding {
 	before := p.back(back + blankBefore(p.newText(), p.l-back))
 	a, b := p.oldText()[p.lo-before:], p.newText()[p.l-before:]
 	i, j := blank(a), blank(b)
-	if i < before && j < before || bytes.Equal(a[:i], b[:j]) || !p.again(p.lo-before+i, p.l-before+j) {
+	if i < before && j < before || bytes.Equal(a[:i], b[:j]) {
 		return nil
+	}
+	equal, n, oldEnd, newEnd := respaced(a[i:], b[j:])
+	if n < minAgain && oldEnd < len(a)-i && newEnd < len(b)-j {
+		return nil
+	}
+	if n < minAgain && (i == 0 && insideWord(p.oldText(), p.lo) || j == 0 && insideWord(p.newText(), p.l)) {
+		return nil // a word goes on where the other text ends
 	}
 	x, y := a[:i], b[:j]
 	what := fmt.Sprintf("white space differs at byte %d: %q instead of %q", p.l-before, clip(y), clip(x))
@@ -82,6 +90,10 @@ func (p *pair) whitespace() *finding {
 	}
 	f := p.at(Whitespace, before, p.lo-before+i, p.l-before+j, "%s", what)
 	f.same, f.restorable = true, true
+	f.reach = match{f.old.hi + oldEnd, f.new.hi + newEnd, n}
+	for _, m := range equal {
+		f.equal = append(f.equal, match{f.old.hi + m.old, f.new.hi + m.new, m.n})
+	}
 	return f
 }
 
@@ -241,6 +253,11 @@ func sameParts(a, b []byte, separator string) int {
 	n := bytes.Count(a, []byte(separator)) + 1
 	if n < 2 || n != bytes.Count(b, []byte(separator))+1 {
 		return 0
+	}
+	if slices.EqualFunc(bytes.Split(a, []byte(separator)), bytes.Split(b, []byte(separator)), func(x, y []byte) bool {
+		return bytes.Equal(bytes.TrimSpace(x), bytes.TrimSpace(y))
+	}) {
+		return 0 // only white space differs
 	}
 	seen := make(map[uint64]int, n)
 	for part := range bytes.SplitSeq(a, []byte(separator)) {

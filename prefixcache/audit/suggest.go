@@ -79,7 +79,8 @@ func (a *audit) suggest(rep *Report) error {
 		if err != nil {
 			return err
 		}
-		if after.ComputedTokens >= s.before.ComputedTokens || !t.cuts && after.reused() <= s.before.reused() {
+		if after.ComputedTokens >= s.before.ComputedTokens || after.ComputedInBlocks > s.before.ComputedInBlocks ||
+			!t.cuts && after.reused() <= s.before.reused() {
 			continue
 		}
 		text := t.text
@@ -176,7 +177,11 @@ func (s *sample) trials() (list []trial) {
 		}
 	}
 	add(trial{change: MoveToEnd, text: "put what changes with every request below what stays: at the end of the last message", apply: (*sample).moveValues},
-		Timestamp, RandomID, Counter, Content, ToolsChange)
+		Timestamp, RandomID, Counter, Content)
+	add(trial{change: SameTools, text: "send one list of tools with every request, new ones at its end, and say in tool_choice or in the last message which may be used",
+		price: "prompts get longer by the tools that are not used", apply: (*sample).sameTools}, ToolsChange)
+	add(trial{change: KeepParts, text: "leave parts that were sent where they were, and put new ones behind them",
+		price: "prompts get longer by what is kept: where there is no room for it, cut much at once and seldom", apply: (*sample).keepParts}, PartsChange)
 	add(trial{change: MoveToEnd, text: "put images and other items after the text that stays", apply: (*sample).moveMedia}, Media)
 	for level, what := range [...]string{"leave the seconds out of the time", "round the time to the hour", "give the date without the clock"} {
 		add(trial{change: CoarserTime, text: what, price: "the model no longer sees the exact time",
@@ -184,7 +189,7 @@ func (s *sample) trials() (list []trial) {
 	}
 	add(trial{change: KeepBytes, text: "send what was sent before byte for byte: keep the text instead of writing it anew", apply: restoring(Whitespace, Case, UnicodeForm, JSONRewrite)},
 		Whitespace, Case, UnicodeForm, JSONRewrite)
-	add(trial{change: FixOrder, text: "keep the parts in one order, such as tools by name", apply: restoring(Reordered)}, Reordered)
+	add(trial{change: FixOrder, text: "keep the parts in one order, such as tools by name and documents by number", apply: restoring(Reordered)}, Reordered)
 	add(trial{change: KeepHistory, text: "leave earlier turns as they were: keep reasoning blocks, answers and headers as the model saw them",
 		price: "prompts get longer by what is kept: where there is no room for it, cut much at once and seldom", apply: restoring(Thinking, TemplateDrift, HistoryChange)}, Thinking, TemplateDrift, HistoryChange)
 	add(trial{change: ReplayIDs, text: "send the tokens back that the model wrote, instead of tokenizing its text", apply: (*sample).replayIDs}, OwnIDs)

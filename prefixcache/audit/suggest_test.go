@@ -54,6 +54,10 @@ func TestSuggestions(t *testing.T) {
 			[]Prompt{answered(first, think+four+"<|im_end|>"), answered(chatML("user", "2+2?", "assistant", think+four, "user", "Sure?", open4), think+"Yes.<|im_end|>"),
 				answered(chatML("user", "2+2?", "assistant", think+four, "user", "Sure?", "assistant", think+"Yes.", "user", "Why?", open4), "")}, ""},
 		{"blanks", KeepBytes, list("A  b.\n"+body, "A b.\n"+body, "A b.\n"+body+" More."), list("A  b.\n"+body, "A  b.\n"+body, "A  b.\n"+body+" More."), ""},
+		{"a document dropped", KeepParts,
+			list(body+docs[0]+docs[1]+long+"Why?", body+docs[1]+long+"Who?"), list(body+docs[0]+docs[1]+long+"Why?", body+docs[0]+docs[1]+long+"Who?"), ""},
+		{"a document put first", KeepParts,
+			list(body+"\n"+docs[1]+long+"\nWhy?", body+"\n"+docs[0]+docs[1]+long+"\nWho?"), list(body+"\n"+docs[1]+long+"\nWhy?", body+"\n"+docs[1]+long+"\n"+docs[0]+"Who?"), ""},
 		{"newlines at a seam", StripBlank,
 			list(body+"\n###\nOil is low.", body+"\n###\n\nThe belt is worn.", body+"\n###\n\n\nNo gauge."),
 			list(body+"\n###\nOil is low.", body+"\n###\nThe belt is worn.", body+"\n###\nNo gauge."), ""},
@@ -82,6 +86,62 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
+// What helps in tokens and makes more of them where only full blocks are kept is
+// not suggested.
+func TestWorseInBlocks(t *testing.T) {
+	tok := open(t, "qwen3")
+	question := chatML("user", "Tell me about parcels.", open4)
+	answer := "Hello!  Parcels are sent at night."
+	for block, want := range map[int]bool{1: true, 4096: false} {
+		rep, err := Audit([]Prompt{{Text: []byte(question), Output: []byte(answer + "<|im_end|>")},
+			{Text: []byte(chatML("user", "Tell me about parcels.", "assistant", "Hello! Parcels are sent at night.", "user", "Thanks.", open4))}},
+			Options{Tokenizer: tok, Special: true, BlockSizes: []int{block}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := suggested(rep, KeepBytes); (s != nil) != want {
+			t.Errorf("blocks of %d: %+v", block, s)
+		}
+	}
+}
+
+// All tools in each prompt, in the order in which they first came.
+func TestSameTools(t *testing.T) {
+	tok := open(t, "qwen3")
+	tool := func(name string) string {
+		return `{"type": "function", "function": {"name": "` + name + `", "description": "Does it", "parameters": {}}}`
+	}
+	for _, form := range []struct{ open, between, end string }{{"<tools>\n", "\n", "\n</tools>\n"}, {"Tools: [", ", ", "]\n"}} {
+		with := func(names ...string) Prompt {
+			var list []string
+			for _, n := range names {
+				list = append(list, tool(n))
+			}
+			return Prompt{Text: []byte(form.open + strings.Join(list, form.between) + form.end + rules + "Question " + names[0])}
+		}
+		rep, err := Audit([]Prompt{with("search"), with("clock", "search"), with("search", "fetch")}, Options{Tokenizer: tok})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := suggested(rep, SameTools)
+		if s == nil {
+			t.Fatalf("not suggested: %+v", rep.Causes)
+		}
+		all := with("search", "clock", "fetch")
+		var byHand []Prompt
+		for _, q := range []string{"search", "clock", "search"} {
+			byHand = append(byHand, Prompt{Text: []byte(strings.TrimSuffix(string(all.Text), "search") + q)})
+		}
+		fixed, err := Audit(byHand, Options{Tokenizer: tok})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fixed.PromptTokens - fixed.ReusedTokens; s.After.ComputedTokens != want || strings.Contains(s.Text, "{") {
+			t.Errorf("%d tokens computed, by hand %d: %s", s.After.ComputedTokens, want, s.Text)
+		}
+	}
+}
+
 // A separator takes up a token, so that it pays only where several tokens of the
 // shared part are divided anew: here "abcd" is ab·cd, and "abcdz" is a·bc·dz.
 func TestStableSeparator(t *testing.T) {
@@ -89,7 +149,7 @@ func TestStableSeparator(t *testing.T) {
 	with := func(sep string) []Prompt {
 		return []Prompt{{Text: []byte("The part: abcd" + sep + ".")}, {Text: []byte("The part: abcd" + sep + "z.")}}
 	}
-	rep, err := Audit(with(""), Options{Tokenizer: tok})
+	rep, err := Audit(with(""), Options{Tokenizer: tok, BlockSizes: []int{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +161,7 @@ func TestStableSeparator(t *testing.T) {
 	}
 	tok = tokenizertest.Toy{Merges: [][2]string{{"\n", "\n"}, {".", "!"}, {")", "."}, {"-", ")"}, {"(", "-"}},
 		PreTokenizer: strings.Replace(tokenizertest.ByteLevel, `"use_regex":true`, `"use_regex":false`, 1)}.Open(t)
-	rep, err = Audit(with(""), Options{Tokenizer: tok})
+	rep, err = Audit(with(""), Options{Tokenizer: tok, BlockSizes: []int{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +169,7 @@ func TestStableSeparator(t *testing.T) {
 	if s == nil || len(rep.Causes) != 1 || rep.Causes[0].Cause != PartBoundary {
 		t.Fatalf("suggestions %+v, causes %+v", rep.Suggestions, rep.Causes)
 	}
-	fixed, err := Audit(with("\n\n"), Options{Tokenizer: tok})
+	fixed, err := Audit(with("\n\n"), Options{Tokenizer: tok, BlockSizes: []int{1}})
 	if err != nil {
 		t.Fatal(err)
 	}

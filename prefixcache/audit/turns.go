@@ -33,6 +33,8 @@ type TurnsOptions struct {
 	Template bool
 	// BlockSize is that of the cache, in tokens; 0: 16.
 	BlockSize int
+	// Price is nil if costs do not matter.
+	Price *Price
 	// Arguments are further variables for the template, such as enable_thinking;
 	// they replace those of the conversation.
 	Arguments map[string]any
@@ -57,8 +59,15 @@ type Output struct {
 // TurnsReport says whether each prompt of a conversation begins with the prompt
 // before it and what the model answered to that.
 type TurnsReport struct {
-	Steps     []TurnStep `json:"steps"`
-	BlockSize int        `json:"block_size"` // tokens
+	Steps []TurnStep `json:"steps"`
+	// Requests are the prompts of the steps as an audit of a log lists them: each
+	// with what it does not find again of the step before it.
+	Requests []TurnRequest `json:"requests"`
+	// FirstDivergence is that of the request that loses most; nil if no request
+	// loses anything.
+	FirstDivergence *TurnDrift `json:"first_divergence"`
+
+	BlockSize int `json:"block_size"` // tokens
 	// Preserving says that no step loses a token.
 	Preserving bool `json:"preserving"`
 	// HeldTokens are what the cache held after each step that another one followed,
@@ -67,6 +76,10 @@ type TurnsReport struct {
 	HeldTokens int `json:"held_tokens"`
 	LostTokens int `json:"lost_tokens"`
 	LostBlocks int `json:"lost_blocks"`
+	// Cost is what the lost tokens cost above the price of cached ones; nil without
+	// a price.
+	Cost     *float64 `json:"cost,omitempty"`
+	Currency string   `json:"currency,omitempty"`
 	// DoubleBOS says that prompts begin with BOS twice: the template writes it, and
 	// the tokenizer adds it.
 	DoubleBOS bool `json:"double_bos,omitempty"`
@@ -78,6 +91,9 @@ type TurnsReport struct {
 
 // TurnStep is one request: a prompt, and what was answered.
 type TurnStep struct {
+	// Name is "turn 2", or "turn 2a" and so on where a turn has several requests,
+	// as those that call tools.
+	Name         string `json:"name"`
 	Turn         int    `json:"turn"`    // the user's messages so far
 	Message      int    `json:"message"` // the index of the answer among the messages
 	PromptBytes  int    `json:"prompt_bytes"`
@@ -141,6 +157,9 @@ func Turns(ctx context.Context, tmpl *chattemplate.Template, tok *tokenizer.Toke
 	case opts.BlockSize < 0:
 		return nil, ErrBlockLength
 	}
+	if err := opts.Price.check(); err != nil {
+		return nil, err
+	}
 	if opts.BlockSize == 0 {
 		opts.BlockSize = defaultBlock
 	}
@@ -171,7 +190,11 @@ func Turns(ctx context.Context, tmpl *chattemplate.Template, tok *tokenizer.Toke
 	if err := t.steps(); err != nil {
 		return nil, err
 	}
-	return t.report, t.compare()
+	if err := t.compare(); err != nil {
+		return nil, err
+	}
+	t.report.list(opts.Price)
+	return t.report, nil
 }
 
 func namesOf(tok *tokenizer.Tokenizer) chattemplate.Names {

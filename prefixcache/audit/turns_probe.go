@@ -28,6 +28,14 @@ type ProbeReport struct {
 	Tools     ProbeResult `json:"tools"`
 	Reasoning ProbeResult `json:"reasoning"`
 	Both      ProbeResult `json:"both"` // reasoning, and tools called in it
+
+	// The requests of all four, and what they lose together.
+	Requests        []TurnRequest `json:"requests"`
+	FirstDivergence *TurnDrift    `json:"first_divergence"`
+	LostTokens      int           `json:"lost_tokens"`
+	LostBlocks      int           `json:"lost_blocks"`
+	Cost            *float64      `json:"cost,omitempty"`
+	Currency        string        `json:"currency,omitempty"`
 }
 
 // ProbeResult is one verdict.
@@ -69,11 +77,12 @@ func ProbeConversation(tools, reasoning bool) (*chattemplate.Conversation, error
 
 // Probe says of a chat template for which conversations it keeps prefixes.
 func Probe(ctx context.Context, tmpl *chattemplate.Template, tok *tokenizer.Tokenizer, opts TurnsOptions) (*ProbeReport, error) {
-	r := &ProbeReport{}
+	r := &ProbeReport{Requests: []TurnRequest{}}
 	for _, p := range []struct {
+		name             string
 		to               *ProbeResult
 		tools, reasoning bool
-	}{{&r.Plain, false, false}, {&r.Tools, true, false}, {&r.Reasoning, false, true}, {&r.Both, true, true}} {
+	}{{"plain", &r.Plain, false, false}, {"tools", &r.Tools, true, false}, {"reasoning", &r.Reasoning, false, true}, {"both", &r.Both, true, true}} {
 		conv, err := ProbeConversation(p.tools, p.reasoning)
 		if err != nil {
 			return nil, err
@@ -81,6 +90,18 @@ func Probe(ctx context.Context, tmpl *chattemplate.Template, tok *tokenizer.Toke
 		if *p.to, err = probe(ctx, tmpl, tok, conv, opts, p.tools, p.reasoning); err != nil {
 			return nil, err
 		}
+		if t := p.to.Turns; t != nil {
+			r.LostTokens += t.LostTokens
+			r.LostBlocks += t.LostBlocks
+			for _, q := range t.Requests {
+				q.Name = p.name + ", " + q.Name
+				r.Requests = append(r.Requests, q)
+			}
+		}
+	}
+	r.FirstDivergence = costliest(r.Requests)
+	if r.Cost = opts.Price.above(r.LostTokens); r.Cost != nil {
+		r.Currency = opts.Price.Currency
 	}
 	return r, nil
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -23,6 +24,12 @@ func thousands(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// amount writes money to six digits, without an exponent.
+func amount(cost float64, currency string) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(cost, 'g', 6, 64), 64)
+	return strings.TrimRight(strconv.FormatFloat(rounded, 'f', -1, 64)+" "+currency, " ")
 }
 
 // clipBytes is how much of a text a sentence quotes.

@@ -36,8 +36,8 @@ const (
 	askTime = 10 * time.Second
 )
 
-// Counters are what an engine counts since it started. What it does not tell is 0,
-// and where that could be read as a count a flag beside it is false.
+// Counters are what an engine counts since it started. What it does not tell is nil,
+// or 0 with a flag beside it that is false.
 type Counters struct {
 	Engine Engine    `json:"engine"`
 	At     time.Time `json:"at"`
@@ -52,26 +52,37 @@ type Counters struct {
 	Computed     float64 `json:"computed_tokens"`
 	TellComputed bool    `json:"tells_computed"`
 
-	Usage       float64 `json:"usage"` // share of the cache in use, 0 to 1
-	Evicted     float64 `json:"evicted_tokens"`
-	Preemptions float64 `json:"preemptions"`
-	Requests    float64 `json:"requests"` // that ended well, where it is told
+	// nil: the engine does not tell.
+	Usage       *float64 `json:"usage"` // share of the cache in use, 0 to 1
+	Evicted     *float64 `json:"evicted_tokens"`
+	Preemptions *float64 `json:"preemptions"`
+	Requests    *float64 `json:"requests"` // that ended well
 }
 
 // Since gives what was counted between two readings of one server. A server that
 // counts anew gives what it counted since it started.
 func (c Counters) Since(before Counters) Counters {
 	d := c
-	if c.Queries < before.Queries || c.Computed < before.Computed || c.Requests < before.Requests {
+	if c.Queries < before.Queries || c.Computed < before.Computed ||
+		c.Requests != nil && before.Requests != nil && *c.Requests < *before.Requests {
 		return d
 	}
 	d.Queries -= before.Queries
 	d.Hits -= before.Hits
 	d.Computed -= before.Computed
-	d.Evicted -= before.Evicted
-	d.Preemptions -= before.Preemptions
-	d.Requests -= before.Requests
+	d.Evicted = minus(c.Evicted, before.Evicted)
+	d.Preemptions = minus(c.Preemptions, before.Preemptions)
+	d.Requests = minus(c.Requests, before.Requests)
 	return d
+}
+
+// minus is the difference of two counts, the first one where the second is not told.
+func minus(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return a
+	}
+	d := *a - *b
+	return &d
 }
 
 // Settings are what a simulator of the server must know.
@@ -108,19 +119,25 @@ func (p *Probe) Read(ctx context.Context) (Counters, error) {
 		return Counters{}, err
 	}
 	c := Counters{At: time.Now(), Engine: engine}
+	told := func(names ...string) *float64 {
+		if n, ok := sum(families, names...); ok {
+			return &n
+		}
+		return nil
+	}
 	switch engine {
 	case VLLM:
 		c.Queries, c.TellHit = sum(families, "vllm:prefix_cache_queries_total", "vllm:prefix_cache_queries")
 		c.Hits, _ = sum(families, "vllm:prefix_cache_hits_total", "vllm:prefix_cache_hits")
-		c.Usage, _ = sum(families, "vllm:kv_cache_usage_perc")
-		c.Preemptions, _ = sum(families, "vllm:num_preemptions_total", "vllm:num_preemptions")
-		c.Requests, _ = sum(families, "vllm:request_success_total", "vllm:request_success")
+		c.Usage = told("vllm:kv_cache_usage_perc")
+		c.Preemptions = told("vllm:num_preemptions_total", "vllm:num_preemptions")
+		c.Requests = told("vllm:request_success_total", "vllm:request_success")
 	case SGLang:
 		c.Queries, c.TellHit = sum(families, "sglang:prompt_tokens_total")
 		c.Hits, _ = sum(families, "sglang:cached_tokens_total")
-		c.Usage, _ = sum(families, "sglang:token_usage")
-		c.Evicted, _ = sum(families, "sglang:evicted_tokens_total")
-		c.Requests, _ = sum(families, "sglang:num_requests_total")
+		c.Usage = told("sglang:token_usage")
+		c.Evicted = told("sglang:evicted_tokens_total")
+		c.Requests = told("sglang:num_requests_total")
 	case LlamaCpp:
 		c.Computed, c.TellComputed = sum(families, "llamacpp:prompt_tokens_total")
 		// Servers of 2026 count what they found, too.
@@ -128,9 +145,9 @@ func (p *Probe) Read(ctx context.Context) (Counters, error) {
 		if c.TellHit {
 			c.Queries = c.Hits + c.Computed
 		}
-		c.Usage, _ = sum(families, "llamacpp:kv_cache_usage_ratio")
+		c.Usage = told("llamacpp:kv_cache_usage_ratio")
 	case TGI:
-		c.Requests, _ = sum(families, "tgi_request_success")
+		c.Requests = told("tgi_request_success")
 	default:
 		return Counters{}, fmt.Errorf("live: %s has no metrics of vLLM, SGLang, llama.cpp or TGI", p.at("metrics"))
 	}
@@ -333,7 +350,7 @@ func (p *Probe) vllmSettings(ctx context.Context, s *Settings) error {
 		case "num_gpu_blocks":
 			s.Blocks = n
 		case "enable_prefix_caching":
-			s.Caching = v != "False"
+			s.Caching = !strings.EqualFold(v, "false") && v != "0"
 		case "prefix_caching_hash_algo":
 			s.HashAlgorithm = v
 		case "sliding_window":

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -54,9 +56,35 @@ func TestOddCounts(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", value, err)
 		}
-		if c.TellHit != told || c.Usage != 0 {
+		if c.TellHit != told || c.Usage != nil {
 			t.Errorf("%s: %+v", value, c)
 		}
+	}
+}
+
+// TestUntold tells counts that a server does not have from those that are 0.
+func TestUntold(t *testing.T) {
+	c, err := page(t, "llamacpp:prompt_tokens_total 5\nllamacpp:prompt_tokens_cached_total 3\n").Read(t.Context())
+	if err != nil || c.Usage != nil || c.Evicted != nil || c.Preemptions != nil || c.Requests != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+	text, err := json.Marshal(c)
+	if err != nil || !strings.Contains(string(text), `"usage":null,"evicted_tokens":null`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	read := func(n int) Counters {
+		c, err := page(t, fmt.Sprintf("vllm:prefix_cache_queries_total %d\nvllm:kv_cache_usage_perc 0\nvllm:num_preemptions_total %d\n", n, n)).Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	d := read(9).Since(read(4))
+	if d.Queries != 5 || d.Usage == nil || *d.Usage != 0 || d.Preemptions == nil || *d.Preemptions != 5 || d.Evicted != nil {
+		t.Errorf("%+v", d)
+	}
+	if d := read(2).Since(read(4)); d.Queries != 2 || *d.Preemptions != 2 {
+		t.Errorf("of a server that counts anew: %+v", d)
 	}
 }
 

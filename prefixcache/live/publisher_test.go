@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -338,5 +339,25 @@ func TestReplayFails(t *testing.T) {
 	}
 	if u := next(t, s); u.Batch == nil || u.Seq != 4 || u.Missed != 0 {
 		t.Errorf("after those: %+v", u)
+	}
+}
+
+// TestEndlessReplay is given up before it takes all memory.
+func TestEndlessReplay(t *testing.T) {
+	p := newPublisher(t)
+	s := &Subscription{ctx: t.Context(), src: p.source(), held: maxHeld - 100_000}
+	p.mu.Lock()
+	for i := range 2000 {
+		p.batches = append(p.batches, at(float64(i)))
+	}
+	p.mu.Unlock()
+	if err := s.connect(); err == nil || !strings.Contains(err.Error(), "without a replay") {
+		t.Errorf("%v", err)
+	}
+	for s.held = s.held - maxHeld + 100_000; len(s.pending) > 0; {
+		next(t, s)
+	}
+	if s.held != 0 {
+		t.Errorf("%d bytes are held of no updates", s.held)
 	}
 }

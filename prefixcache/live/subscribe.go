@@ -126,7 +126,7 @@ func (s *Subscription) catchUp() error {
 
 // restart forgets what was known of the publisher.
 func (s *Subscription) restart() {
-	s.pending = append(s.pending, Update{Restarted: true})
+	s.push(Update{Restarted: true})
 	s.next, s.begun = 0, false
 }
 
@@ -209,20 +209,26 @@ func (s *Subscription) accept(seq uint64, payload []byte) error {
 	b, err := Decode(payload)
 	if err != nil {
 		u.Missed++ // the batch itself is lost too
-		s.pending = append(s.pending, u)
+		s.push(u)
 		return err
 	}
 	b.Seq = seq
 	u.Batch = b
-	s.held += u.size()
-	s.pending = append(s.pending, u)
+	s.push(u)
 	return nil
 }
 
+// push adds an update to the pending ones.
+func (s *Subscription) push(u Update) {
+	s.held += u.size()
+	s.pending = append(s.pending, u)
+}
+
 // size is about the memory that the update holds, in bytes.
-func (u *Update) size() (n int) {
+func (u *Update) size() int {
+	n := 200
 	if u.Batch == nil {
-		return 0
+		return n
 	}
 	for i := range u.Events {
 		e := &u.Events[i]

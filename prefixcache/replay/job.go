@@ -32,7 +32,7 @@ func (j *job) begin(c prefixcache.Cache) (prefixcache.Lease, error) {
 	}
 	b, ok := c.(BlockCache)
 	if !ok {
-		return prefixcache.Lease{}, fmt.Errorf("%T takes tokens, and the trace has identities of blocks: choose another engine", c)
+		return prefixcache.Lease{}, ErrTakesTokens
 	}
 	return b.BeginBlocks(j.blocks, j.tokens)
 }
@@ -56,7 +56,8 @@ type reader struct {
 	texts *tokenizer.Conversations // nil without a tokenizer
 	job   job                      // reused
 
-	noContent, named, written, unknownOutput, otherLength, told int64
+	noContent, refused, named, written, unknownOutput, otherLength, told int64
+	firstRefused                                                         error
 }
 
 func newReader(o *Options) *reader {
@@ -86,7 +87,14 @@ func (rd *reader) read(r *trace.Request) (*job, error) {
 	case r.Messages != nil && rd.opt.Render != nil:
 		ids, err := rd.opt.Render(r.Messages, r.Tools)
 		if err != nil {
-			return nil, fmt.Errorf("replay: request at line %d: %w", r.Line, err)
+			err = fmt.Errorf("replay: request at line %d: %w", r.Line, err)
+			if !rd.opt.SkipRefused {
+				return nil, err
+			}
+			if rd.refused++; rd.firstRefused == nil {
+				rd.firstRefused = err
+			}
+			return nil, nil
 		}
 		j.Prompt = append(j.Prompt, ids...)
 	}
@@ -166,6 +174,9 @@ func (rd *reader) notes() (notes []string) {
 			note("Prompts with another number of tokens here than the trace tells: %d of %d. The tokenizer or the template may not be the engine's.", rd.otherLength, rd.told)
 		}
 	}
+	if rd.refused > 0 {
+		note("Conversations left out that have no prompt: %d. The first: %s.", rd.refused, strings.TrimPrefix(rd.firstRefused.Error(), "replay: "))
+	}
 	if rd.noContent > 0 {
 		note("Requests left out: %d. The trace does not tell their prompt, or in a form that needs a tokenizer or a chat template.", rd.noContent)
 	}
@@ -188,6 +199,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("replay: %d workers: there must be 1 to %d", o.Workers, MaxWorkers)
 	case o.Routing > PrefixAware:
 		return fmt.Errorf("replay: unknown routing %v", o.Routing)
+	case o.Thresholds != nil && !o.Thresholds.valid():
+		return errors.New("replay: thresholds of the router: Match must be 0 to 1, the others 0 or more")
 	case o.Concurrency < 0:
 		return errors.New("replay: Options.Concurrency is negative")
 	case !(o.Warmup >= 0 && o.Warmup < 1):
@@ -200,6 +213,10 @@ func (o *Options) validate() error {
 		return errors.New("replay: Timing needs a rate of reading and one of generating, in tokens a second, above 0")
 	}
 	return nil
+}
+
+func (t *Thresholds) valid() bool {
+	return t.Match >= 0 && t.Match <= 1 && t.BalanceRequests >= 0 && t.BalanceRatio >= 0
 }
 
 // String names the routing as [ParseRouting] takes it.

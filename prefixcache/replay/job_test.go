@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,15 @@ func TestConversations(t *testing.T) {
 	if err == nil || err.Error() != "replay: request at line 4: no such role" {
 		t.Errorf("error %v", err)
 	}
+	tokens, _, res = replayed(t, requests{request(3, `["a"]`), request(4, `"?"`), request(5, `"?"`), request(6, `["ab"]`)}, Options{Render: render, SkipRefused: true})
+	if !slices.Equal(tokens, []int{5, 6}) || res.Refused != 2 || res.NoContent != 0 ||
+		!slices.Contains(res.Notes, "Conversations left out that have no prompt: 2. The first: request at line 4: no such role.") {
+		t.Errorf("%v tokens, %d refused, %q", tokens, res.Refused, res.Notes)
+	}
+	src = requests{request(4, `"?"`)}
+	if _, err := Run(t.Context(), &src, Options{NewCache: paged(1, 0), Render: render, SkipRefused: true}); err == nil || err.Error() != "replay: request at line 4: no such role" {
+		t.Errorf("error %v", err)
+	}
 	src = requests{request(1, `["a"]`), textPrompt("x", "")}
 	if _, err := Run(t.Context(), &src, Options{NewCache: paged(1, 0)}); !errors.Is(err, ErrNoContent) {
 		t.Errorf("error %v, want %v", err, ErrNoContent)
@@ -143,7 +153,8 @@ func TestNotes(t *testing.T) {
 	}
 	want = []string{
 		"3 requests run at a time on each worker: the next begins when the oldest ends.",
-		"The router knows which prefixes it sent where, without limit, and not what workers threw away.",
+		"The router knows which prefixes it sent where, without limit, and not what workers threw away. It follows more than 30 % of a prompt, as SGLang's router does, unless a worker has over 64 requests more than another and over 1.5 times as many.",
+		"Without times there are no running requests to balance: those that a worker was sent so far count instead.",
 		"Outputs that the trace does not tell: 3. What later prompts repeat of them counts as new content.",
 		"Prompts with more or fewer blocks than their length needs: 1 of 3. They were cut to fit.",
 	}
@@ -175,7 +186,8 @@ func TestRunRefuses(t *testing.T) {
 		{"small unlimited cache", requests{one}, Options{NewCache: paged(1, 0), NewUnlimited: paged(1, 2)}, "replay: request at line 0, in the cache without limit: " + prefixcache.ErrTooLarge.Error()},
 		{"blocks without a size", requests{{Line: 3, Blocks: []uint64{1}}}, Options{NewCache: paged(1, 0)}, "replay: request at line 3 names blocks and not how many tokens they have"},
 		{"blocks too large", requests{{Line: 3, Blocks: []uint64{1, 2}, BlockTokens: 1 << 30}}, Options{NewCache: paged(1, 0)}, "replay: request at line 3 has 2 blocks of 1073741824 tokens: a prompt may have 2147483647"},
-		{"blocks for slots", requests{{Line: 3, Blocks: []uint64{1}, BlockTokens: 4}}, Options{NewCache: func() (prefixcache.Cache, error) { return &shelf{}, nil }}, "replay: request at line 3: *replay.shelf takes tokens, and the trace has identities of blocks: choose another engine"},
+		{"blocks for slots", requests{{Line: 3, Blocks: []uint64{1}, BlockTokens: 4}}, Options{NewCache: func() (prefixcache.Cache, error) { return &shelf{}, nil }}, "replay: request at line 3: the cache takes tokens, and the trace has identities of blocks only: choose another engine"},
+		{"thresholds", nil, Options{NewCache: broken, Thresholds: &Thresholds{Match: math.NaN()}}, "replay: thresholds of the router: Match must be 0 to 1, the others 0 or more"},
 		{"caller", requests{one}, Options{NewCache: paged(1, 0), OnRecord: func(*Record) error { return errors.New("disk full") }}, "disk full"},
 	}
 	for _, tt := range tests {

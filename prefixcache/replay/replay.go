@@ -52,6 +52,8 @@ type Options struct {
 	// Routing chooses the engine of a request. A trace that names its workers is
 	// not heeded: what would another router do is the question.
 	Routing Routing
+	// Thresholds are those of [PrefixAware]; nil: [DefaultThresholds].
+	Thresholds *Thresholds
 	// Seed is that of [Random].
 	Seed uint64
 
@@ -67,6 +69,9 @@ type Options struct {
 	// Render makes the prompt of a conversation; nil: conversations are skipped
 	// and counted in Result.NoContent.
 	Render func(messages, tools json.RawMessage) ([]vocab.ID, error)
+	// SkipRefused leaves out conversations of which Render fails to make a prompt,
+	// and counts them in Result.Refused. Else its error ends the replay.
+	SkipRefused bool
 
 	// Concurrency is how many requests run at a time on a worker, where Timing is
 	// nil: the next one begins when the oldest ends. 0 means one: a request ends
@@ -114,13 +119,39 @@ const (
 	// of equal ones the one that was sent the fewest tokens.
 	LeastLoaded
 	// PrefixAware takes the engine that was sent the longest prefix of the prompt,
-	// of equal ones as LeastLoaded does. The router knows what it sent and not
-	// what engines threw away: it hashes whole blocks in a chain, as llm-d's router
-	// does with its approx-prefix-cache-producer and prefix-cache-scorer (0.8,
-	// llm-d.ai, "Prefix-Cache Aware Routing"). Unlike there, blocks are of tokens,
-	// the index has no limit, and load does not outweigh a prefix.
+	// where that is more than a share of it and the engines are about equally
+	// loaded; else as LeastLoaded: see [Thresholds]. The router knows what it sent
+	// and not what engines threw away.
 	PrefixAware
 )
+
+// Thresholds say when [PrefixAware] follows a prefix. The rule and the defaults
+// are those of SGLang's router (sgl-model-gateway 0.3, policies/cache_aware.rs at
+// 053b63f; cache_threshold, balance_abs_threshold and balance_rel_threshold of its
+// launcher's router_args.py). A prompt that follows no prefix goes to the least
+// loaded engine there; versions before took the one with the smallest tree, for
+// which the tokens that were sent stand here among equally loaded ones. Unlike
+// there, prefixes are of whole blocks and not of characters, and the index has no
+// limit.
+//
+// Load is the number of running and waiting requests with [Timing]. Without it
+// nothing takes time, so the requests that an engine was sent so far count as its
+// load, and of equal ones the tokens.
+type Thresholds struct {
+	// Match is the share of a prompt, 0 to 1, of which more must have been sent to
+	// an engine for the prompt to go there.
+	Match float64
+	// The engines are loaded unequally, and the least loaded one is taken whatever
+	// it was sent, where the largest load is more than BalanceRequests above the
+	// smallest and more than BalanceRatio times as large.
+	BalanceRequests int
+	BalanceRatio    float64
+}
+
+// DefaultThresholds are those that SGLang's router starts with.
+func DefaultThresholds() Thresholds {
+	return Thresholds{Match: 0.3, BalanceRequests: 64, BalanceRatio: 1.5}
+}
 
 // Loss divides the tokens of prompts by what became of them. The fields add up
 // to the prompts' tokens.
@@ -146,7 +177,9 @@ type Loss struct {
 	Rounding int64 `json:"rounding"`
 	// Boundary tokens are of seen text that was made of other tokens.
 	Boundary int64 `json:"boundary"`
-	// Content tokens are of new text.
+	// Content tokens are at or behind the prompt's first new byte, or were seen under
+	// other keys only. What is behind it may be text that stood elsewhere in an
+	// earlier prompt: package audit tells.
 	Content int64 `json:"content"`
 }
 
@@ -187,6 +220,7 @@ type Result struct {
 	Warmup    int64 `json:"warmup_requests"`
 	Rejected  int64 `json:"rejected_requests"`   // prompts larger than the cache
 	NoContent int64 `json:"no_content_requests"` // the trace does not tell the prompt
+	Refused   int64 `json:"refused_requests"`    // conversations without a prompt, see Options.SkipRefused
 
 	// Loss is nil without Options.NewUnlimited.
 	Loss    *Loss          `json:"loss,omitempty"`
@@ -196,6 +230,9 @@ type Result struct {
 	Reported *Reported `json:"reported,omitempty"`
 	// Wait is the mean time in seconds that a request waited for room, with Timing.
 	Wait float64 `json:"wait_s,omitempty"`
+	// FirstToken is the mean time in seconds until a request's prompt was read,
+	// Wait included, with Timing.
+	FirstToken float64 `json:"first_token_s,omitempty"`
 	// Notes say in sentences what the trace could not show, and what was assumed.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -237,3 +274,7 @@ type Reported struct {
 // prompt: it has lengths and times only, or what it has cannot be read with the
 // Options given.
 var ErrNoContent = errors.New("replay: no request of the trace tells its prompt")
+
+// ErrTakesTokens is what Run returns where a trace names blocks and the cache is
+// no [BlockCache].
+var ErrTakesTokens = errors.New("the cache takes tokens, and the trace has identities of blocks only: choose another engine")

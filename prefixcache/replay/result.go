@@ -10,7 +10,7 @@ func (p *player) result() *Result {
 	warm := int(math.Floor(float64(len(p.rows)) * p.opt.Warmup))
 	res := &Result{
 		Policy: p.opt.Policy, Requests: int64(len(p.rows) - warm), Warmup: int64(warm),
-		Rejected: p.rejected, NoContent: p.reader.noContent, Workers: make([]WorkerResult, len(p.workers)),
+		Rejected: p.rejected, NoContent: p.reader.noContent, Refused: p.reader.refused, Workers: make([]WorkerResult, len(p.workers)),
 	}
 	var loss Loss
 	var rep Reported
@@ -59,6 +59,7 @@ func (p *player) result() *Result {
 	}
 	if p.opt.Timing != nil && res.Requests > 0 {
 		res.Wait = wait / float64(res.Requests)
+		res.FirstToken = res.Wait + float64(res.PromptTokens-res.HitTokens)/p.opt.Timing.Prefill/float64(res.Requests)
 	}
 	res.Over = p.over()
 	res.Notes = p.notes()
@@ -100,7 +101,11 @@ func (p *player) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%d requests run at a time on each worker: the next begins when the oldest ends.", c))
 	}
 	if len(p.workers) > 1 && p.opt.Routing == PrefixAware {
-		notes = append(notes, "The router knows which prefixes it sent where, without limit, and not what workers threw away.")
+		l := p.router.limits
+		notes = append(notes, fmt.Sprintf("The router knows which prefixes it sent where, without limit, and not what workers threw away. It follows more than %g %% of a prompt, as SGLang's router does, unless a worker has over %d requests more than another and over %g times as many.", 100*l.Match, l.BalanceRequests, l.BalanceRatio))
+		if p.opt.Timing == nil {
+			notes = append(notes, "Without times there are no running requests to balance: those that a worker was sent so far count instead.")
+		}
 	}
 	return append(notes, p.reader.notes()...)
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 )
 
@@ -11,6 +12,8 @@ type router struct {
 	workers int
 	next    int // of RoundRobin
 	rand    *rand.Rand
+	limits  Thresholds
+	timed   bool // requests take time, so that running ones are a load
 
 	// What PrefixAware knows: for each prefix of whole blocks that was sent, the
 	// set of workers it was sent to, in words of 64.
@@ -23,11 +26,14 @@ type router struct {
 }
 
 // routerBlock is the size in tokens of the blocks that PrefixAware compares
-// where the trace has tokens: that of llm-d's approximate prefix cache producer.
+// where the trace has tokens.
 const routerBlock = 16
 
 func newRouter(o *Options) *router {
-	r := &router{routing: o.Routing, workers: max(o.Workers, 1), rand: rand.New(rand.NewPCG(o.Seed, 0))}
+	r := &router{routing: o.Routing, workers: max(o.Workers, 1), rand: rand.New(rand.NewPCG(o.Seed, 0)), limits: DefaultThresholds(), timed: o.Timing != nil}
+	if o.Thresholds != nil {
+		r.limits = *o.Thresholds
+	}
 	if r.routing == PrefixAware && r.workers > 1 {
 		r.words = (r.workers + 63) / 64
 		r.sent, r.set, r.seed = newIndex(), make([]uint64, r.words), maphash.Comparable(maphash.MakeSeed(), 0)
@@ -46,7 +52,7 @@ func (r *router) choose(j *job, workers []*worker) int {
 	case LeastLoaded:
 		return leastLoaded(workers, nil)
 	case PrefixAware:
-		n := leastLoaded(workers, r.longest(j))
+		n := r.prefixAware(j, workers)
 		r.remember(n)
 		return n
 	}
@@ -55,12 +61,42 @@ func (r *router) choose(j *job, workers []*worker) int {
 	return n
 }
 
+// prefixAware chooses by what was sent where, and by load.
+func (r *router) prefixAware(j *job, workers []*worker) int {
+	set, matched := r.longest(j)
+	low, high, idlest := math.MaxInt, 0, 0
+	for i, w := range workers {
+		load := r.load(w)
+		if low > load || low == load && w.sent < workers[idlest].sent {
+			low, idlest = load, i
+		}
+		high = max(high, load)
+	}
+	switch {
+	case high-low > r.limits.BalanceRequests && float64(high) > r.limits.BalanceRatio*float64(low):
+		return idlest
+	case float64(matched) > r.limits.Match*float64(j.tokens):
+		return leastLoaded(workers, set)
+	}
+	return leastLoaded(workers, nil)
+}
+
+// load is what [Thresholds] compares.
+func (r *router) load(w *worker) int {
+	if r.timed {
+		return w.running.len()
+	}
+	return w.requests
+}
+
 // longest gives the set of workers that were sent the longest prefix of the
-// prompt: all if none was sent any.
-func (r *router) longest(j *job) []uint64 {
+// prompt, all if none was sent any, and how many tokens that prefix has.
+func (r *router) longest(j *job) (set []uint64, matched int) {
+	size := routerBlock
 	r.chain = r.chain[:0]
 	if j.blocks != nil {
 		r.chain = append(r.chain, j.blocks...)
+		size = j.blockTokens
 	} else {
 		h := r.seed
 		for _, s := range []string{j.Keys.Salt, j.Keys.LoRA, j.Keys.Extra} {
@@ -76,7 +112,7 @@ func (r *router) longest(j *job) []uint64 {
 	for i := range r.set {
 		r.set[i] = ^uint64(0)
 	}
-	for _, key := range r.chain {
+	for k, key := range r.chain {
 		n := r.sent.find(key)
 		if n < 0 {
 			break
@@ -91,8 +127,9 @@ func (r *router) longest(j *job) []uint64 {
 		for i, w := range r.sets[n*r.words : (n+1)*r.words] {
 			r.set[i] &= w
 		}
+		matched = min((k+1)*size, j.tokens)
 	}
-	return r.set
+	return r.set, matched
 }
 
 var stringSeed = maphash.MakeSeed()

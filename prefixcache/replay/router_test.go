@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -71,10 +72,46 @@ func TestRouting(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := routed(t, tt.reqs, Options{Routing: tt.routing, Workers: tt.workers}); !slices.Equal(got, tt.want) {
+			if got := routed(t, tt.reqs, Options{Routing: tt.routing, Workers: tt.workers, Thresholds: &anyPrefix}); !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// anyPrefix follows every prefix, whatever the load.
+var anyPrefix = Thresholds{BalanceRequests: math.MaxInt}
+
+// TestDefaultThresholds: prompts that share a small first part only are spread, those that go on from another follow
+// it, and a prefix that all share does not send everything to one worker.
+func TestDefaultThresholds(t *testing.T) {
+	var little, turns, hot requests
+	var spread, same []int
+	for i := range vocab.ID(8) {
+		little = append(little, text(0, 1, 10+i, 20+i, 30+i))
+		spread = append(spread, int(i)%4)
+	}
+	for i := range vocab.ID(8) {
+		turns = append(turns, text(0, slices.Repeat([]vocab.ID{1 + i%4}, 1+int(i)/4)...))
+		same = append(same, int(i)%4)
+	}
+	if got := routed(t, little, Options{Routing: PrefixAware, Workers: 4}); !slices.Equal(got, spread) {
+		t.Errorf("a quarter shared: %v", got)
+	}
+	if got := routed(t, turns, Options{Routing: PrefixAware, Workers: 4}); !slices.Equal(got, same) {
+		t.Errorf("turns: %v", got)
+	}
+	for i := range 1000 {
+		hot = append(hot, text(i%16, 1, 2, 3))
+	}
+	for name, timing := range map[string]*Timing{"in turn": nil, "timed": {Prefill: 1, Decode: 1}} {
+		sent := make([]int, 4)
+		for _, w := range routed(t, slices.Clone(hot), Options{Routing: PrefixAware, Workers: 4, Timing: timing}) {
+			sent[w]++
+		}
+		if low, high := slices.Min(sent), slices.Max(sent); high-low > 65 && float64(high) > 1.5*float64(low)+2 {
+			t.Errorf("%s, one prefix for all: %v", name, sent)
+		}
 	}
 }
 
@@ -114,11 +151,23 @@ func TestPrefixAwareEqualsOracle(t *testing.T) {
 		}
 		sent := make([][][]vocab.ID, workers)
 		tokens := make([]int, workers)
-		for i, w := range routed(t, reqs, Options{Routing: PrefixAware, Workers: workers}) {
+		limits := Thresholds{Match: float64(rng.IntN(4)) / 4, BalanceRequests: rng.IntN(20), BalanceRatio: 1 + rng.Float64()}
+		count := make([]int, workers)
+		for i, w := range routed(t, reqs, Options{Routing: PrefixAware, Workers: workers, Thresholds: &limits}) {
 			longestOf := func(w int) int { return longest(sent[w], reqs[i].IDs) / routerBlock }
-			best := 0
+			matched := 0
 			for o := range workers {
-				if a, b := longestOf(o), longestOf(best); a > b || a == b && tokens[o] < tokens[best] {
+				matched = max(matched, longestOf(o))
+			}
+			low, high := slices.Min(count), slices.Max(count)
+			unequal := high-low > limits.BalanceRequests && float64(high) > limits.BalanceRatio*float64(low)
+			follows := float64(matched*routerBlock) > limits.Match*float64(len(reqs[i].IDs))
+			best := -1
+			for o := range workers {
+				if unequal && count[o] > low || !unequal && follows && longestOf(o) < matched {
+					continue
+				}
+				if best < 0 || tokens[o] < tokens[best] {
 					best = o
 				}
 			}
@@ -127,6 +176,7 @@ func TestPrefixAwareEqualsOracle(t *testing.T) {
 			}
 			sent[w] = append(sent[w], reqs[i].IDs)
 			tokens[w] += len(reqs[i].IDs)
+			count[w]++
 		}
 	}
 }

@@ -78,6 +78,9 @@ func Run(ctx context.Context, src Source, opt Options) (*Result, error) {
 			p.end(w, w.running.pop())
 		}
 	}
+	if err := p.reader.firstRefused; len(p.rows) == 0 && p.rejected == 0 && err != nil {
+		return nil, err
+	}
 	if len(p.rows) == 0 && p.rejected == 0 && p.reader.noContent > 0 {
 		return nil, ErrNoContent
 	}
@@ -131,6 +134,7 @@ func (p *player) play(j *job, r *trace.Request) error {
 		return fmt.Errorf("replay: request at line %d: %w", r.Line, err)
 	}
 	w.sent += int64(j.tokens)
+	w.requests++
 	rec.Cached = lease.Cached
 	run := running{job: j, lease: lease}
 	if p.unlimited != nil {

@@ -15,6 +15,7 @@ type worker struct {
 	running   queue
 	free      time.Duration // when the last request began
 	sent      int64         // tokens
+	requests  int           // sent
 	evictions int64         // when last asked
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
@@ -105,6 +106,9 @@ var faultTests = []struct {
 	{"turn without a value", "sharegpt", "[{\"conversations\":[‸{\"from\":\"human\"}]}]", Missing, "no value"},
 	{"history of a wrong type", "agent", "{\n\"history\":‸{}}", Type, "history: want an array"},
 	{"log's tokens", "unfray", `{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"request","prompt_tokens":‸-1}`, Range, "prompt_tokens"},
+	{"log in text", "unfray", `‸time=2026-01-01T00:00:00.000Z level=INFO msg=request id=A method=POST path=/v1/completions`, Format, "log.format json"},
+	{"log in text behind the start", "unfray", "unfray: listening on http://127.0.0.1:1\n" + `‸time=2026-01-01T00:00:00.000Z level=INFO msg=request id=A`, Format, "log.format json"},
+	{"logged body of a request that was passed on", "unfray", `{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"request","path":"/v1/completions","status":200,"body":‸"{\"prompt\":7}"}`, Type, "body"},
 	{"logged body", "unfray", `{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"request","prompt_tokens":1,"body":‸"{\"prompt\":7}"}`, Type, "body"},
 	{"span's messages", "otel", `{"spans":[{"start_time":1,"attributes":{"gen_ai.input.messages":‸"[{]"}}]}`, Syntax, "inside the string"},
 	{"span without a time", "otel", `{"spans":[‸{"attributes":{"gen_ai.input.messages":[{"role":"user"}]}}]}`, Missing, "no start_time"},
@@ -515,6 +519,84 @@ func TestDepth(t *testing.T) {
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(e.Text, "levels deep") {
 			t.Errorf("%s: %.200v", open, err)
+		}
+	}
+}
+
+// TestLaxClock gives requests as they stand where times run back or are missing, and dates them by the one before.
+func TestLaxClock(t *testing.T) {
+	line := func(at string) string { return `{` + at + `"input_length":5,"hash_ids":[1]}` + "\n" }
+	for _, tt := range []struct {
+		name    string
+		lines   []string
+		reorder time.Duration
+		want    []time.Duration // ms
+		redated int
+	}{
+		{"back", []string{`"timestamp":900,`, `"timestamp":100,`, `"timestamp":1000,`, `"timestamp":950,`}, 0, []time.Duration{0, 0, 100, 100}, 2},
+		{"sorted as far as allowed", []string{`"timestamp":900,`, `"timestamp":100,`, `"timestamp":1000,`, `"timestamp":950,`}, 60 * time.Millisecond, []time.Duration{0, 60, 110, 160}, 1},
+		{"missing", []string{`"timestamp":900,`, "", `"timestamp":1000,`}, 0, []time.Duration{0, 0, 100}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var text string
+			for _, l := range tt.lines {
+				text += line(l)
+			}
+			r, err := NewReader(strings.NewReader(text), "x", Options{Format: "mooncake", LaxClock: true, Reorder: tt.reorder})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []time.Duration
+			for q, err := range r.All() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, q.At/time.Millisecond)
+			}
+			if !slices.Equal(got, tt.want) || r.Stats().Redated != tt.redated {
+				t.Errorf("%v, %d dated anew", got, r.Stats().Redated)
+			}
+		})
+	}
+}
+
+// TestLaxClockRandom: every request is given, in order of the times it gets; a trace without fault is given as it is
+// without LaxClock.
+func TestLaxClockRandom(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		lines := 1 + rng.IntN(12)
+		var text strings.Builder
+		at := 1000
+		for range lines {
+			at = max(0, at+rng.IntN(40)-rng.IntN(1+int(seed%40)))
+			if rng.IntN(20) == 0 && seed%3 == 0 {
+				text.WriteString(`{"input_length":5,"hash_ids":[1]}` + "\n")
+			} else {
+				fmt.Fprintf(&text, `{"timestamp":%d,"input_length":5,"hash_ids":[1]}`+"\n", at)
+			}
+		}
+		read := func(lax bool) (times []time.Duration, redated int, err error) {
+			opt := Options{Format: "mooncake", LaxClock: lax, Reorder: time.Duration(seed%4) * 10 * time.Millisecond}
+			r, err := NewReader(strings.NewReader(text.String()), "x", opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for q, err := range r.All() {
+				if err != nil {
+					return nil, 0, err
+				}
+				times = append(times, q.At)
+			}
+			return times, r.Stats().Redated, nil
+		}
+		got, redated, err := read(true)
+		if err != nil || len(got) != lines || !slices.IsSorted(got) {
+			t.Fatalf("seed %d: %v, %v of\n%s", seed, got, err, text.String())
+		}
+		want, _, err := read(false)
+		if (err == nil) != (redated == 0) || err == nil && !slices.Equal(got, want) {
+			t.Fatalf("seed %d: %v, %d dated anew; strictly %v, %v of\n%s", seed, got, redated, want, err, text.String())
 		}
 	}
 }

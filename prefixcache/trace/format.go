@@ -90,9 +90,14 @@ var detectFields = []string{"hash_ids", "conversations", "history", "trajectory"
 // detect finds the format by the names of the record's fields.
 func (r *Reader) detect() bool {
 	s := &r.s
-	if c := s.peek(); c != '{' && r.rec.layout == inLines && r.readHeader(s.b) {
-		r.choose("csv")
-		return true
+	if c := s.peek(); c != '{' && r.rec.layout == inLines {
+		if r.readHeader(s.b) {
+			r.choose("csv")
+			return true
+		}
+		if r.plainLine(); s.err != nil || startOfLog(s.b) {
+			return false
+		}
 	}
 	has, text := map[string]bool{}, false // text: the prompt is one
 	m := s.object(detectFields)

@@ -97,14 +97,27 @@ func (r *Reader) reorder() time.Duration {
 // clock checks the time of a request that comes next in the trace.
 func (r *Reader) clock(q *Request) {
 	o := &r.queue
-	switch has := r.timeAt >= 0; {
-	case o.count == 0:
+	has := r.timeAt >= 0
+	least := max(o.last, o.newest-r.reorder())
+	if o.count == 0 {
 		o.timed = has
+	}
+	switch back := has && q.At < least; {
+	case r.opt.LaxClock && (has != o.timed || back):
+		r.stats.Redated++
+		switch {
+		case !o.timed:
+			q.At = 0
+		case back:
+			q.At = least
+		default:
+			q.At = o.newest
+		}
 	case has && !o.timed:
 		r.s.fail(r.timeAt, Content, "a request with a time in a trace whose first request has none")
 	case !has && o.timed:
 		r.s.fail(0, Missing, "a request without a time in a trace whose first request has one")
-	case has && q.At < max(o.last, o.newest-r.reorder()):
+	case back:
 		text := fmt.Sprintf("the clock runs back by %s", o.newest-q.At)
 		switch {
 		case q.At < o.newest-r.reorder() && r.reorder() > 0:

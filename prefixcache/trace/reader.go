@@ -38,6 +38,10 @@ type Options struct {
 	// first are given early. 0: ten minutes for the gateway's log and for spans,
 	// which are ordered by the ends of requests, and nothing elsewhere.
 	Reorder time.Duration
+	// LaxClock is for those who do not use times. Where a time runs back, or only
+	// some requests have one, the request is given as it stands in the trace, dated
+	// as the latest before it, and [Stats.Redated] counts it.
+	LaxClock bool
 }
 
 // MaxKept is how many errors [Stats] keeps.
@@ -51,6 +55,7 @@ type Stats struct {
 	// Ignored are records that are well formed and hold no request: other lines of
 	// the gateway's log, the header of a CSV file, conversations without a turn.
 	Ignored int
+	Redated int          // requests that got another time, with [Options.LaxClock]
 	Skipped map[Kind]int // bad records, with [Options.SkipBad]
 	Errors  []*Error     // the first of them, at most [MaxKept]
 	// Note says what the format leaves out that a reader should know; "" for

@@ -197,6 +197,23 @@ var formatTests = []struct {
 			`7 at=11s id=F ids=[8 9] text="one" in=2 salt=z`, `8 at=11s id=G ids=[8 9] in=2`, `9 at=11s id=H in=2`,
 		}},
 
+	{"the gateway's log from its start", "unfray", Options{},
+		`unfray: m: /models/m.gguf, byte-level BPE, run by vllm at http://127.0.0.1:8000; its tokenizer was verified
+unfray: listening on http://127.0.0.1:8080
+{"time":"2026-01-01T00:00:10Z","level":"INFO","msg":"request","id":"A","method":"POST","path":"/v1/chat/completions","body":"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"q\"}]}","status":200,"duration":1}
+{"time":"2026-01-01T00:00:10Z","level":"INFO","msg":"request","id":"B","method":"POST","path":"/v1/completions","body":"{\"prompt\":\"const na\"}","prompt_tokens":3,"prompt_ids":[1,2],"status":200,"duration":1}
+2026/01/01 00:00:10 http: TLS handshake error from 127.0.0.1:5: EOF
+{"time":"2026-01-01T00:00:10Z","level":"INFO","msg":"request","id":"C","method":"POST","path":"/v1/chat/completions","status":200,"duration":1}
+{"time":"2026-01-01T00:00:10Z","level":"INFO","msg":"request","id":"D","method":"POST","path":"/v1/completions","body":"{\"prompt\":[\"x\",\"y\"]}","status":200,"duration":1}
+{"time":"2026-01-01T00:00:10Z","level":"INFO","msg":"request","id":"E","method":"POST","path":"/infill","body":"{\"input_prefix\":\"x\"}","status":200,"duration":1}
+{"time":"2026-01-01T00:00:10Z","level":"INFO","msg":"request","id":"F","method":"POST","path":"/v1/completions","body":"{\"prompt\":\"x\"}","error":"no","status":503,"duration":1}
+{"time":"2026-01-01T00:00:10Z","level":"INFO","msg":"request","id":"G","method":"GET","path":"/v1/models","status":200,"duration":1}`,
+		[]string{
+			`3 id=A model=m messages=[{"role":"user","content":"q"}]`,
+			`4 id=B ids=[1 2] text="const na" in=2`,
+			`6 id=C`, `7 id=D text="x"`, `7 id=D text="y"`, `8 id=E`,
+		}},
+
 	{"keystrokes", "keystrokes", Options{},
 		`{"id": "rustcode/33", "prefix": "fn ma", "next": "in() {", "suffix": ""}` + "\n" + `{"id": "x/1", "prefix": "a", "suffix": "b", "middle": "c"}`,
 		[]string{`1 id=rustcode/33 conv=rustcode text="fn ma" output="in() {"`, `2 id=x/1 text="a" output="c"`}},
