@@ -38,8 +38,9 @@ type prediction struct {
 	held    []int               // their numbers
 	outputs []output            // by prompt; nil: not known
 
-	cached, boundary int
-	known            bool // every prompt had room
+	cached int
+	known  bool // every prompt had room
+	seen   bool // the prompts were entered in the text that was seen
 }
 
 // An output is what was generated after a prompt.
@@ -105,7 +106,6 @@ func (w *cacheWatch) begin(fields map[string]json.RawMessage, prompts [][]vocab.
 	defer w.mu.Unlock()
 	for i, ids := range prompts {
 		req.Prompt = ids
-		p.boundary += w.seen.Add(p.keys, ids, nil)
 		lease, err := w.cache.Begin(&req)
 		if err != nil {
 			p.known = false // the engine lets it wait, or refuses it
@@ -167,19 +167,36 @@ func (p *prediction) end() {
 	if p == nil {
 		return
 	}
+	p.enter()
 	w := p.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, lease := range p.leases {
-		var o output
-		if p.outputs != nil {
-			o = p.outputs[p.held[i]]
-		}
-		w.cache.End(lease, o.fed())
-		if len(o.ids) > 0 {
-			w.seen.Add(p.keys, p.prompts[p.held[i]], o.ids)
-		}
+		w.cache.End(lease, p.output(p.held[i]).fed())
 	}
+}
+
+func (p *prediction) output(prompt int) output {
+	if p.outputs == nil {
+		return output{}
+	}
+	return p.outputs[prompt]
+}
+
+// enter makes prompts and outputs part of the text that was seen. It gives how
+// many of the prompts' tokens stand for such text and were others then.
+func (p *prediction) enter() (boundary int) {
+	if p.seen {
+		return 0
+	}
+	p.seen = true
+	w := p.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, ids := range p.prompts {
+		boundary += w.seen.Add(p.keys, ids, p.output(i).ids)
+	}
+	return boundary
 }
 
 // note says in the request's record of the log what was expected, and what was
@@ -192,8 +209,9 @@ func (p *prediction) note(g *Gateway, x *exchange, m *model) {
 		x.note(slog.Int("predicted_cached_tokens", p.cached))
 		g.metrics.tokens.WithLabelValues(m.Name, "predicted_cached").Add(float64(p.cached))
 	}
-	x.note(slog.Int("boundary_loss_tokens", p.boundary))
-	g.metrics.tokens.WithLabelValues(m.Name, "boundary_loss").Add(float64(p.boundary))
+	boundary := p.enter()
+	x.note(slog.Int("boundary_loss_tokens", boundary))
+	g.metrics.tokens.WithLabelValues(m.Name, "boundary_loss").Add(float64(boundary))
 	if !g.cfg.LogPrompts || len(p.prompts) != 1 {
 		return
 	}
@@ -202,7 +220,7 @@ func (p *prediction) note(g *Gateway, x *exchange, m *model) {
 	if p.keys.Salt != "" {
 		x.note(slog.String("cache_salt", p.keys.Salt))
 	}
-	if len(p.outputs) == 0 {
+	if p.outputs == nil {
 		return
 	}
 	ids := p.outputs[0].ids

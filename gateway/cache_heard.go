@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/unfray/unfray/vocab"
@@ -80,6 +82,23 @@ type heardChoice struct {
 	Content  string     `json:"content"`
 	Tokens   []vocab.ID `json:"tokens"`
 	StopType string     `json:"stop_type"`
+
+	Message heardMessage `json:"message"`
+	Delta   heardMessage `json:"delta"`
+}
+
+// heardMessage is an answer to a conversation. Of what a server has read out of its
+// text, the tokens are not known.
+type heardMessage struct {
+	Content          string          `json:"content"`
+	ReasoningContent string          `json:"reasoning_content"`
+	Reasoning        string          `json:"reasoning"`
+	ToolCalls        json.RawMessage `json:"tool_calls"`
+}
+
+func (m *heardMessage) parsed() bool {
+	calls := string(m.ToolCalls)
+	return m.ReasoningContent != "" || m.Reasoning != "" || calls != "" && calls != "null" && calls != "[]"
 }
 
 type heardAnswer struct {
@@ -93,10 +112,13 @@ type spoken struct {
 	ids     []vocab.ID
 	ended   bool // something is known of its end
 	stopped bool // by a token or a string, not by a limit
+	parsed  bool // text does not have all of it
 }
 
 func (s *spoken) add(c *heardChoice) {
 	s.text = append(append(s.text, c.Text...), c.Content...)
+	s.text = append(append(s.text, c.Message.Content...), c.Delta.Content...)
+	s.parsed = s.parsed || c.Message.parsed() || c.Delta.parsed()
 	s.ids = append(append(s.ids, c.IDs...), c.Tokens...)
 	switch {
 	case c.Finish != nil:
@@ -110,34 +132,8 @@ func (s *spoken) add(c *heardChoice) {
 // or of another form.
 func (h *heard) choices() map[int]*spoken {
 	found := map[int]*spoken{}
-	add := func(data []byte) bool {
-		var list []heardAnswer
-		if data = bytes.TrimSpace(data); len(data) > 0 && data[0] != '[' {
-			list = make([]heardAnswer, 1)
-			if json.Unmarshal(data, &list[0]) != nil {
-				return false
-			}
-		} else if json.Unmarshal(data, &list) != nil {
-			return false
-		}
-		for i := range list {
-			parts := list[i].Choices
-			if parts == nil {
-				parts = []heardChoice{list[i].heardChoice}
-			}
-			for k := range parts {
-				s := found[parts[k].Index]
-				if s == nil {
-					s = &spoken{}
-					found[parts[k].Index] = s
-				}
-				s.add(&parts[k])
-			}
-		}
-		return true
-	}
-	if start := bytes.TrimLeft(h.whole, " \t\r\n"); len(start) > 0 && (start[0] == '{' || start[0] == '[') {
-		if !add(start) {
+	if start := bytes.TrimSpace(h.whole); len(start) > 0 && (start[0] == '{' || start[0] == '[') {
+		if !addHeard(found, start) {
 			return nil
 		}
 		return found
@@ -147,11 +143,41 @@ func (h *heard) choices() map[int]*spoken {
 		if data = bytes.TrimSpace(data); !ok || string(data) == "[DONE]" {
 			continue
 		}
-		if !add(data) {
+		if !addHeard(found, data) {
 			return nil
 		}
 	}
 	return found
+}
+
+// addHeard adds an answer, a list of them, or an event of a stream. It reports
+// whether data is one.
+func addHeard(found map[int]*spoken, data []byte) bool {
+	list := make([]heardAnswer, 1)
+	var err error
+	if len(data) > 0 && data[0] == '[' {
+		err = json.Unmarshal(data, &list)
+	} else {
+		err = json.Unmarshal(data, &list[0])
+	}
+	if err != nil {
+		return false
+	}
+	for i := range list {
+		parts := list[i].Choices
+		if parts == nil {
+			parts = []heardChoice{list[i].heardChoice}
+		}
+		for k := range parts {
+			s := found[parts[k].Index]
+			if s == nil {
+				s = &spoken{}
+				found[parts[k].Index] = s
+			}
+			s.add(&parts[k])
+		}
+	}
+	return true
 }
 
 // overheard takes over what an answer that was passed on tells of its tokens. Where
@@ -167,7 +193,7 @@ func (p *prediction) overheard(j *job, h *heard) {
 	d, _ := j.d.(*completionDialect)
 	for i := range p.prompts {
 		s := choices[i*j.n]
-		if s == nil || !s.ended {
+		if s == nil || !s.ended || s.parsed && s.ids == nil {
 			continue
 		}
 		if s.ids == nil {
@@ -175,6 +201,8 @@ func (p *prediction) overheard(j *job, h *heard) {
 				s.text, _ = bytes.CutPrefix(s.text, d.prompts[i])
 			}
 			s.ids = tok.EncodeAfter(nil, p.prompts[i], s.text)
+		} else if slices.ContainsFunc(s.ids, func(id vocab.ID) bool { return !tok.Vocab().Valid(id) }) {
+			continue
 		} else if n := len(s.ids); s.stopped && tok.Vocab().IsEOG(s.ids[n-1]) {
 			s.stopped = false // it is told with the others
 		}
@@ -192,6 +220,10 @@ func (x *exchange) watch(j *job) {
 // forwardWatched passes a request on, and where its tokens are known, notes what
 // was expected of the cache beside what the answer reports.
 func (g *Gateway) forwardWatched(x *exchange, m *model, named string, body []byte) error {
+	if c := x.chat; c != nil {
+		x.chat = nil
+		return g.forwardChat(x, m, named, body, c)
+	}
 	j := x.watched
 	if j == nil {
 		return g.forward(x, m, named, body)
@@ -200,13 +232,29 @@ func (g *Gateway) forwardWatched(x *exchange, m *model, named string, body []byt
 	defer p.end()
 	x.heard = &heard{}
 	err := g.forward(x, m, named, body)
-	x.note(slog.String("model", m.Name))
+	g.noteHeard(x, m, j, p, err)
+	return err
+}
+
+// noteHeard notes what the answer to a request that was passed on reports, and if
+// p is not nil, what was expected. err is what became of it.
+func (g *Gateway) noteHeard(x *exchange, m *model, j *job, p *prediction, err error) {
+	if !slices.ContainsFunc(x.log, func(a slog.Attr) bool { return a.Key == "model" }) {
+		x.note(slog.String("model", m.Name)) // what could not be healed has it already
+	}
 	if n, ok := x.heard.cached(); ok {
 		x.note(slog.Int("cached_tokens", n))
 	}
-	if err == nil && x.status == 200 {
+	if p == nil {
+		return
+	}
+	tokens := 0
+	for _, ids := range p.prompts {
+		tokens += len(ids)
+	}
+	x.note(slog.Int("prompt_tokens", tokens))
+	if err == nil && x.status == http.StatusOK {
 		p.overheard(j, x.heard)
 	}
 	p.note(g, x, m)
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/gateway"
 	"github.com/unfray/unfray/prefixcache"
 )
@@ -101,6 +102,86 @@ func TestReportedOfPassed(t *testing.T) {
 		got := fields(t, r.rig)
 		if a.status != 200 || string(a.body) != tc.answer || got["cached_tokens"] != tc.want || got["predicted_cached_tokens"] != "0" {
 			t.Errorf("%s: %d, the log has %v", name, a.status, got)
+		}
+	}
+}
+
+// says is a server that answers with one text after another.
+type says struct{ answers []string }
+
+func (s *says) RoundTrip(req *http.Request) (*http.Response, error) {
+	first := s.answers[0]
+	s.answers = s.answers[1:]
+	return answering(first).RoundTrip(req)
+}
+
+// TestPassedOnAnswersArePredicted sends a prompt, and then the prompt with its answer: what the first answer told of its
+// tokens, or its text, is expected of the second.
+func TestPassedOnAnswersArePredicted(t *testing.T) {
+	const prompt, text = "The capital of France is", " Paris.\n"
+	for name, tc := range map[string]struct {
+		answer string
+		want   int // tokens of the answer that are expected
+	}{
+		"limit":        {`{"choices":[{"index":0,"text":" Paris.\n","finish_reason":"length"}]}`, -1},
+		"end":          {`{"choices":[{"index":0,"text":" Paris.\n","finish_reason":"stop"}]}`, 0},
+		"echo":         {`{"choices":[{"index":0,"text":"The capital of France is Paris.\n","finish_reason":"stop"}]}`, 0},
+		"stream":       {"data: {\"choices\":[{\"index\":0,\"text\":\" Paris\"}]}\n\ndata: {\"choices\":[{\"index\":0,\"text\":\".\\n\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", 0},
+		"tokens":       {`{"choices":[{"index":0,"text":" Paris.\n","token_ids":[IDS],"finish_reason":"length"}]}`, -1},
+		"end's token":  {`{"choices":[{"index":0,"text":" Paris.\n","token_ids":[IDS,EOS],"finish_reason":"stop"}]}`, 0},
+		"native":       {`{"index":0,"content":" Paris.\n","tokens":[],"stop_type":"eos"}`, 0},
+		"wrong tokens": {`{"choices":[{"index":0,"text":" Paris.\n","token_ids":[-7,99999999],"finish_reason":"length"}]}`, -100},
+		"cut":          {`{"choices":[{"index":0,"text":" Pa`, -100},
+	} {
+		up := &says{}
+		r := newRelayRig(t, func(m *gateway.Model) { m.Cache, m.Upstream = radix(t), &gateway.Upstream{Transport: up} })
+		answer := strings.NewReplacer("EOS", fmt.Sprint(r.tok.Vocab().Specials().EOS),
+			"IDS", strings.Trim(strings.ReplaceAll(fmt.Sprint(r.tok.Encode(nil, []byte(text))), " ", ","), "[]")).Replace(tc.answer)
+		up.answers = []string{answer, answer}
+		echo := name == "echo"
+		for _, p := range []string{prompt, prompt + text + "And"} {
+			if a := r.complete(fmt.Sprintf(`{"model":"toy","max_tokens":9,"prompt":%q,"echo":%v}`, p, echo), "X-Unfray-Heal", "off"); a.status != 200 || string(a.body) != answer {
+				t.Fatalf("%s: %d %s", name, a.status, a.body)
+			}
+		}
+		head, whole := r.tok.Encode(nil, []byte(prompt)), r.tok.Encode(nil, []byte(prompt+text))
+		want := max(len(head), len(whole)+tc.want)
+		if got := fields(t, r.rig)["predicted_cached_tokens"]; got != fmt.Sprint(want) {
+			t.Errorf("%s: %s tokens are expected, want %d", name, got, want)
+		}
+	}
+}
+
+// TestPassedOnPromptIsWhole expects of a prompt that could be healed and is passed on all of its tokens.
+func TestPassedOnPromptIsWhole(t *testing.T) {
+	r := newRelayRig(t, func(m *gateway.Model) { m.Cache = radix(t) })
+	const prompt = "The capital of France is Pa"
+	for _, more := range []string{"", `,"return_token_ids":true`} {
+		r.complete(fmt.Sprintf(`{"model":"toy","max_tokens":9,"prompt":%q%s}`, prompt, more), "X-Unfray-Heal", map[bool]string{true: "off", false: "stable"}[more == ""])
+	}
+	if got, want := fields(t, r.rig)["predicted_cached_tokens"], fmt.Sprint(len(r.tok.Encode(nil, []byte(prompt)))-1); got != want || len(r.up.bodies) != 2 {
+		t.Errorf("%s tokens are expected, want %s; the server saw %q", got, want, r.up.bodies)
+	}
+}
+
+// TestRefusedIsNotExpected expects nothing of prompts that the server refused to heal, and all of one that was passed on
+// for it.
+func TestRefusedIsNotExpected(t *testing.T) {
+	r := newRelayRig(t, func(m *gateway.Model) { m.Cache = radix(t) })
+	const prompt = "The capital of France is Pa"
+	whole := len(r.tok.Encode(nil, []byte(prompt))) - 1
+	for i, tc := range []struct {
+		err  error
+		want string
+	}{
+		{&backend.UpstreamError{Status: 400, Body: []byte("no")}, ""},
+		{&backend.UnsupportedError{Param: "grammar", Text: "no"}, "0"},
+		{&backend.UnsupportedError{Param: "grammar", Text: "no"}, fmt.Sprint(whole)},
+	} {
+		r.server.err = tc.err
+		r.complete(fmt.Sprintf(`{"model":"toy","max_tokens":3,"prompt":%q}`, prompt))
+		if got := fields(t, r.rig)["predicted_cached_tokens"]; got != tc.want {
+			t.Errorf("%d: %q tokens are expected, want %q", i, got, tc.want)
 		}
 	}
 }

@@ -229,12 +229,12 @@ func (g *Gateway) run(x *exchange, j *job) error {
 		return err
 	}
 	defer g.end()
-	j.expected = j.model.predict(j)
-	defer j.expected.end()
 	gen, err := generate(x.ctx, j)
 	if err != nil {
 		return err
 	}
+	j.expected = j.model.predict(j) // of what the engine has admitted
+	defer j.expected.end()
 	defer gen.close()
 	x.healed = j.settings.Heal != heal.Off
 	if j.stream {

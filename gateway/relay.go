@@ -258,6 +258,7 @@ func (g *Gateway) tryHealed(x *exchange, m *model, q *request) (note string, err
 	case isOwn(paramOf(err)):
 		return "", err
 	case errors.Is(err, errNotHealed):
+		x.watchChat(m, q.body)
 		return noNote, nil
 	case err != nil:
 		x.note(slog.String("not_healed", err.Error()))
@@ -277,6 +278,9 @@ func (g *Gateway) tryHealed(x *exchange, m *model, q *request) (note string, err
 	err = g.run(x, j)
 	g.metrics.failed(m.Name, err)
 	if unsupported := new(backend.UnsupportedError); errors.As(err, &unsupported) {
+		if x.status == 0 && !q.whole {
+			x.watch(j)
+		}
 		x.note(slog.String("not_healed", unsupported.Error()))
 		return noteOf(err), err
 	}

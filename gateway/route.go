@@ -98,8 +98,9 @@ type exchange struct {
 	inner   bool // it is one of the gateway's own, to go on with another
 	healed  bool // the prompt was healed, or needed no healing
 
-	watched *job   // one that is passed on and has a prediction; else nil
-	heard   *heard // of the answer, where it is looked at; else nil
+	watched *job        // one that is passed on and has a prediction; else nil
+	chat    *passedChat // one that is passed on and being tokenized; else nil
+	heard   *heard      // of the answer, where it is looked at; else nil
 }
 
 // Header implements [http.ResponseWriter].

@@ -27,7 +27,7 @@ func (j *judge) after(c Candidate) Side {
 		p := prove(j.t, []byte(before+c.Text))
 		for k := range p.Breaks {
 			b := &p.Breaks[k]
-			change := Change{Kind: b.Kind, Context: before, Next: show(b.Example), Becomes: j.becomes(c, before, b), bytes: b.Next}
+			change := Change{Kind: b.Kind, Context: before, Next: string(b.Example), Becomes: j.becomes(c, before, b), bytes: b.Next}
 			if b.Example == nil && b.Kind == beyond {
 				// What a first byte alone does not tell: a normalizer may compose
 				// characters.

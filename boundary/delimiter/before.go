@@ -79,7 +79,7 @@ func (j *judge) before(c Candidate, ids []vocab.ID) Side {
 		if all, other := changed(x); other {
 			var last boundary.ByteSet
 			last.Set(x[len(x)-1])
-			s.add(Change{Kind: kindOfEnd(x), Context: show([]byte(x)), Becomes: j.reaching(c, x, c.Text, all), bytes: last})
+			s.add(Change{Kind: kindOfEnd(x), Context: x, Becomes: j.reaching(c, x, c.Text, all), bytes: last})
 		}
 	}
 	w := lastBytes()

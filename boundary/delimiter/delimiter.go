@@ -12,6 +12,10 @@
 package delimiter
 
 import (
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+
 	"github.com/unfray/unfray/boundary"
 	"github.com/unfray/unfray/vocab"
 )
@@ -62,6 +66,8 @@ const (
 // A Verdict is what is known of a separator.
 type Verdict struct {
 	Candidate
+	// Rank is the place among those that were judged together, from 1.
+	Rank int `json:"rank"`
 	// IDs are its tokens inside a text, where nothing joins them.
 	IDs []vocab.ID `json:"ids"`
 	// Kind is "text", "added" (one token that plain text spells too) or
@@ -123,7 +129,8 @@ type Change struct {
 	Kind string `json:"kind"`  // in words: "a newline"
 	Set  string `json:"bytes"` // the bytes, as characters and ranges
 	// Context is the text before the separator in the example, and Next the one
-	// after it. Both are quoted as Go does where they are not UTF-8.
+	// after it. In JSON what is not UTF-8 is escaped as in a Go string, without
+	// quotation marks around it.
 	Context string `json:"context"`
 	Next    string `json:"next"`
 	// Becomes are the tokens that the separator, or what it was joined to,
@@ -132,6 +139,23 @@ type Change struct {
 	Becomes []vocab.ID `json:"becomes,omitempty"`
 
 	bytes boundary.ByteSet
+}
+
+// MarshalJSON escapes texts that are not UTF-8.
+func (c Change) MarshalJSON() ([]byte, error) {
+	type plain Change // without this method
+	p := plain(c)
+	p.Context, p.Next = escaped(c.Context), escaped(c.Next)
+	return json.Marshal(p)
+}
+
+// escaped is a text as it is if it is UTF-8, else with escapes.
+func escaped(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	q := strconv.Quote(s)
+	return q[1 : len(q)-1]
 }
 
 // A Trim is what is left of a separator that a template strips.

@@ -42,6 +42,9 @@ func Rank(t *tokenizer.Tokenizer, candidates []Candidate, o Options) ([]Verdict,
 		list = append(list, j.verdict(c))
 	}
 	slices.SortStableFunc(list, compare)
+	for i := range list {
+		list[i].Rank = i + 1
+	}
 	return list, nil
 }
 

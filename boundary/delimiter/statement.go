@@ -3,21 +3,12 @@ package delimiter
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/unfray/unfray/boundary"
 )
-
-// show gives text as it is if it is UTF-8, else quoted.
-func show(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	return strconv.Quote(string(b))
-}
 
 // A class is a kind of bytes, in words.
 type class struct {
@@ -185,6 +176,9 @@ func summary(v *Verdict) string {
 		b.WriteString("; one control token, which a user's text never becomes while it is encoded as plain text")
 	case Added:
 		b.WriteString("; one added token, which a user's text becomes too if it has these characters")
+	}
+	if v.Kind != Text && protocol(v.Text) {
+		b.WriteString("; templates and engines divide turns or end answers by such tokens: it is none for the parts of a prompt")
 	}
 	if v.Trim != nil {
 		if v.Trim.Text == "" {

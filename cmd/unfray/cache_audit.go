@@ -31,6 +31,7 @@ type auditFlags struct {
 	separator string
 	raw       bool
 	asJSON    bool
+	messages  int // answers that are known as the text of a message
 }
 
 func newCacheAudit() *cobra.Command {
@@ -81,6 +82,13 @@ func (a *auditFlags) run(cmd *cobra.Command, args []string) error {
 	if err := a.check(args); err != nil {
 		return err
 	}
+	if a.turns != "" {
+		for _, name := range []string{"separator", "raw", "special", "bos", "no-outputs", "no-suggestions", "format", "skip-bad"} {
+			if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+				return usageError("--" + name + " has no effect with --turns: the template writes the prompts, and the model's answers are kept")
+			}
+		}
+	}
 	t, err := a.tokenizer.open(cmd)
 	if err != nil {
 		return err
@@ -102,7 +110,10 @@ func (a *auditFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.draw.write(auditPage(strings.Join(args, ", "), rep)); err != nil {
+	if note := a.unlogged(); note != "" {
+		rep.Notes = append(rep.Notes, note)
+	}
+	if err := a.draw.write(auditPage(strings.Join(args, ", "), rep, a.opt.Price)); err != nil {
 		return err
 	}
 	if a.asJSON {
@@ -116,6 +127,8 @@ func (a *auditFlags) check(args []string) error {
 	switch {
 	case a.turns != "" && (a.values != "" || len(args) > 0):
 		return usageError("--turns takes no files and no --values")
+	case a.turns != "" && len(a.blocks) > 1:
+		return usageError("--turns counts blocks of one size: give one --block-size")
 	case a.turns == "" && len(args) == 0:
 		return usageError("give the prompts to compare: files, a template with --values, or --turns")
 	case a.values != "" && len(args) != 1:
@@ -180,11 +193,12 @@ func (a *auditFlags) filled(path string) ([]audit.Prompt, error) {
 
 // read reads prompts from files.
 func (a *auditFlags) read(cmd *cobra.Command, t *tokenizer.Tokenizer, paths []string) ([]audit.Prompt, error) {
-	render, err := openRenderer(cmd.Context(), a.trace.template, a.tokenizer.path, t)
+	render, err := a.trace.renderer(cmd.Context(), a.tokenizer.path, t)
 	if err != nil {
 		return nil, err
 	}
 	var prompts []audit.Prompt
+	var out leftOut
 	start := time.Unix(0, 0)
 	for _, path := range paths {
 		if isText(path) {
@@ -216,18 +230,87 @@ func (a *auditFlags) read(cmd *cobra.Command, t *tokenizer.Tokenizer, paths []st
 				if render == nil {
 					return nil, fmt.Errorf("%s:%d: it is a conversation, and there is no chat template beside the tokenizer: give --chat-template", path, q.Line)
 				}
-				if p.IDs, err = render(q.Messages, q.Tools); err != nil {
+				p.IDs, err = render(q.Messages, q.Tools)
+				if err != nil && cmd.Context().Err() == nil && a.trace.opt.SkipBad {
+					out.refused(fmt.Errorf("%s:%d: %w", path, q.Line, err))
+					continue
+				}
+				if err != nil {
 					return nil, fmt.Errorf("%s:%d: %w", path, q.Line, err)
 				}
 			}
+			if q.Messages != nil && len(q.Output) > 0 && q.OutputIDs == nil {
+				a.messages++
+			}
 			if p.Text == nil && p.IDs == nil {
-				return nil, fmt.Errorf("%s:%d: it does not tell its prompt: hashes and lengths cannot be audited", path, q.Line)
+				out.untold(fmt.Errorf("%s:%d: it does not tell its prompt: hashes and lengths cannot be audited", path, q.Line))
+				continue
 			}
 			prompts = append(prompts, p)
 		}
 		src.tell(cmd.ErrOrStderr())
 	}
+	if len(prompts) == 0 && out.first() != nil {
+		return nil, out.first()
+	}
+	out.tell(cmd.ErrOrStderr())
 	return prompts, nil
+}
+
+// unlogged says that a log of messages does not tell all that the model wrote,
+// where the template is one for models that reason; empty if it is not.
+func (a *auditFlags) unlogged() string {
+	if a.messages == 0 {
+		return ""
+	}
+	source, err := templateSource(a.trace.template, a.tokenizer.path)
+	if err != nil || !strings.Contains(source, "think") && !strings.Contains(source, "reasoning") && !strings.Contains(source, "analysis") {
+		return ""
+	}
+	return fmt.Sprintf("%s known only as the text of a message: the reasoning block that the model wrote before it is not in the log, "+
+		"so that a template that drops it later loses more than is told here; --turns shows what the template does", are(a.messages, "answer"))
+}
+
+func are(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return counted(n, noun) + " are"
+}
+
+// leftOut counts requests without a prompt, of each kind with the first one.
+type leftOut struct {
+	noPrompt, notTold          int
+	firstRefused, firstNotTold error
+}
+
+func (l *leftOut) refused(err error) {
+	if l.noPrompt++; l.firstRefused == nil {
+		l.firstRefused = err
+	}
+}
+
+func (l *leftOut) untold(err error) {
+	if l.notTold++; l.firstNotTold == nil {
+		l.firstNotTold = err
+	}
+}
+
+// first is an error for a trace that has nothing else, nil if nothing was left out.
+func (l *leftOut) first() error {
+	if l.firstRefused != nil {
+		return l.firstRefused
+	}
+	return l.firstNotTold
+}
+
+func (l *leftOut) tell(w io.Writer) {
+	if l.noPrompt > 0 {
+		fmt.Fprintf(w, "unfray: note: %s left out; the first: %v\n", counted(l.noPrompt, "conversation"), l.firstRefused)
+	}
+	if l.notTold > 0 {
+		fmt.Fprintf(w, "unfray: note: %s left out that do not tell their prompt; the first: %v\n", counted(l.notTold, "request"), l.firstNotTold)
+	}
 }
 
 // isText reports whether a file is one prompt.
@@ -240,46 +323,89 @@ func isText(path string) bool {
 }
 
 // auditPage draws what is lost by cause, and lists the requests.
-func auditPage(name string, rep *audit.Report) *plot.Page {
-	p := &plot.Page{
-		Title: "Cache audit: " + name,
-		Lead: fmt.Sprintf("%s: %s of %s prompt tokens were held in vain, %s. By unfray %s.", counted(len(rep.Requests), "prompt"),
-			grouped(int64(rep.LostTokens)), grouped(int64(rep.PromptTokens)), counted(rep.LostBlocks, "block"), buildVersion()),
+func auditPage(name string, rep *audit.Report, price *audit.Price) *plot.Page {
+	var lead strings.Builder
+	fmt.Fprintf(&lead, "%s: %s of %s prompt tokens are lost%s.", counted(len(rep.Requests), "prompt"),
+		grouped(int64(rep.LostTokens)), grouped(int64(rep.PromptTokens)), lossCost(rep.Cost, rep.Currency))
+	for _, b := range rep.Blocks {
+		fmt.Fprintf(&lead, "\nIn blocks of %d: %s, %s.", b.Size, counted(b.Blocks, "block"), counted(b.Tokens, "token"))
 	}
-	causes := plot.Section{Title: "Causes", Head: []string{"cause", "why", "prompts", "tokens lost", "blocks lost"}, Left: 2}
+	if price != nil {
+		fmt.Fprintf(&lead, "\nA million input tokens costs %s, a million cached ones %s.",
+			strings.TrimSpace(fmt.Sprintf("%g %s", price.PerMillion, price.Currency)), strings.TrimSpace(fmt.Sprintf("%g %s", price.PerMillionCached, price.Currency)))
+	}
+	for _, n := range rep.Notes {
+		fmt.Fprintf(&lead, "\nNote: %s.", n)
+	}
+	fmt.Fprintf(&lead, "\nBy unfray %s.", buildVersion())
+	return &plot.Page{
+		Title: "Cache audit: " + name, Lead: lead.String(),
+		Sections: []plot.Section{causesSection(rep), helpSection(rep), promptsSection(rep)},
+	}
+}
+
+// causesSection has a bar and a row for each cause.
+func causesSection(rep *audit.Report) plot.Section {
+	s := plot.Section{Title: "Causes"}
+	if len(rep.Causes) == 0 {
+		s.Text = "Nothing is lost: no prompt repeats what an earlier one had behind the place where it begins to differ."
+		return s
+	}
+	s.Head, s.Left = []string{"cause", "why", "prompts", "tokens lost", fmt.Sprintf("blocks of %d lost", rep.Blocks[0].Size)}, 2
 	chart := &plot.Bars{Title: "Lost tokens by cause", Unit: "tokens", Parts: []plot.Part{{Name: "text byte for byte the same"}, {Name: "other"}}}
 	for _, c := range rep.Causes {
-		causes.Rows = append(causes.Rows, []string{string(c.Cause), c.Why, grouped(int64(c.Requests)), grouped(int64(c.LostTokens)), grouped(int64(c.LostBlocks))})
+		s.Rows = append(s.Rows, []string{string(c.Cause), c.Why, grouped(int64(c.Requests)), grouped(int64(c.LostTokens)), grouped(int64(c.LostBlocks))})
 		chart.Labels = append(chart.Labels, string(c.Cause))
 		chart.Parts[0].Values = append(chart.Parts[0].Values, float64(c.LostEqualText))
 		chart.Parts[1].Values = append(chart.Parts[1].Values, float64(c.LostTokens-c.LostEqualText))
 	}
-	if len(chart.Labels) > 0 {
-		causes.Figures = []plot.Figure{chart}
-	} else {
-		causes.Text = "No prompt loses anything that an earlier one had left."
+	s.Figures = []plot.Figure{chart}
+	return s
+}
+
+// helpSection lists the suggestions.
+func helpSection(rep *audit.Report) plot.Section {
+	s := plot.Section{Title: "What would help"}
+	if len(rep.Suggestions) == 0 {
+		s.Text = "Nothing that was tried."
+		return s
 	}
-	help := plot.Section{Title: "What would help", Head: []string{"change", "what it costs", "computed before", "after"}, Left: 2}
-	for _, s := range rep.Suggestions {
-		help.Rows = append(help.Rows, []string{s.Text, s.Price, grouped(int64(s.Before.ComputedTokens)), grouped(int64(s.After.ComputedTokens))})
+	in := fmt.Sprintf("in full blocks of %d", rep.Blocks[0].Size)
+	s.Head, s.Left = []string{"change", "what it costs", "tokens computed before", "after", in + ", before", "after"}, 2
+	for _, h := range rep.Suggestions {
+		s.Rows = append(s.Rows, []string{h.Text, h.Price, grouped(int64(h.Before.ComputedTokens)), grouped(int64(h.After.ComputedTokens)),
+			grouped(int64(h.Before.ComputedInBlocks)), grouped(int64(h.After.ComputedInBlocks))})
 	}
-	if len(help.Rows) == 0 {
-		help.Head, help.Text = nil, "Nothing that was tried."
+	return s
+}
+
+// promptsSection lists the prompts.
+func promptsSection(rep *audit.Report) plot.Section {
+	s := plot.Section{Title: "Prompts", Head: []string{"prompt", "compared with", "parts because", "tokens", "reused", "lost", "at byte"}, Left: 3}
+	priced := rep.Cost != nil
+	if priced {
+		s.Head = append(s.Head, strings.TrimSpace("cost "+rep.Currency))
 	}
-	all := plot.Section{Title: "Prompts", Head: []string{"prompt", "compared with", "parts because", "tokens", "reused", "lost", "at byte"}, Left: 3}
 	for i, r := range rep.Requests {
 		if i == maxListed {
-			all.Text = fmt.Sprintf("The first %d of %s.", maxListed, grouped(int64(len(rep.Requests))))
+			s.Text = fmt.Sprintf("The first %d of %s.", maxListed, grouped(int64(len(rep.Requests))))
 			break
 		}
 		why, at := "", ""
 		if d := r.FirstDivergence; d != nil {
 			why, at = d.Why, grouped(int64(d.Byte))
 		}
-		all.Rows = append(all.Rows, []string{r.Name, r.AgainstName, why, grouped(int64(r.Tokens)), grouped(int64(r.ReusedTokens)), grouped(int64(r.LostTokens)), at})
+		row := []string{r.Name, r.AgainstName, why, grouped(int64(r.Tokens)), grouped(int64(r.ReusedTokens)), grouped(int64(r.LostTokens)), at}
+		if priced {
+			cost := ""
+			if r.Cost != nil {
+				cost = amount(*r.Cost)
+			}
+			row = append(row, cost)
+		}
+		s.Rows = append(s.Rows, row)
 	}
-	p.Sections = []plot.Section{causes, help, all}
-	return p
+	return s
 }
 
 // maxListed is how many prompts a page lists.

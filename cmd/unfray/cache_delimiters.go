@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ type delimiterFlags struct {
 	special   bool
 	raw       bool
 	best      int
+	details   bool
 	asTable   bool
 	asJSON    bool
 }
@@ -38,12 +40,15 @@ whatever precedes. What follows is proved for every text; what precedes is prove
 or searched, and the verdict says which. A separator that fails comes with a text
 that shows it.
 
-Without candidates those of --family are ranked, or of all families: ` + strings.Join(delimiter.Families(), ", ") + `.
+Without candidates those of --family are ranked, or of all families: ` + strings.Join(delimiter.Families(), ", ") + `,
+and a row is printed for each; --details tells all of them. Candidates keep their
+order, with their rank among each other. Tokens by which chat templates and engines
+divide turns, name roles or end answers are not offered.
 
 In a candidate \n, \t, \\ and \xNN are read as in Go, unless --raw is given.`,
 		Example: `  unfray cache delimiters
   unfray cache delimiters -t ./Qwen3-0.6B '\n---\n' '\n\n###\n\n'
-  unfray cache delimiters --family added
+  unfray cache delimiters --family rule --details
   unfray cache delimiters --parts chunks.jsonl --json '\n</doc>\n'`,
 	}
 	f := cmd.Flags()
@@ -54,6 +59,7 @@ In a candidate \n, \t, \\ and \xNN are read as in Go, unless --raw is given.`,
 	f.BoolVar(&d.special, "special", false, "control tokens spelled in candidates become those tokens")
 	f.BoolVar(&d.raw, "raw", false, `candidates are taken as they are, without reading \n`)
 	f.IntVarP(&d.best, "best", "n", 0, "print the best n; 0: all")
+	f.BoolVar(&d.details, "details", false, "print all that is known of each separator, not a row")
 	f.BoolVar(&d.asTable, "table", false, "print a Markdown table, a row for each separator")
 	f.BoolVar(&d.asJSON, "json", false, "print the verdicts as one JSON array")
 	_ = cmd.RegisterFlagCompletionFunc("family", cobra.FixedCompletions(delimiter.Families(), cobra.ShellCompDirectiveNoFileComp))
@@ -90,13 +96,24 @@ func (d *delimiterFlags) run(cmd *cobra.Command, args []string) error {
 	if d.best > 0 {
 		verdicts = verdicts[:min(d.best, len(verdicts))]
 	}
-	if d.asJSON {
-		return writeJSON(cmd.OutOrStdout(), verdicts)
+	out := cmd.OutOrStdout()
+	own := len(args) > 0 && d.family == ""
+	if own {
+		place := map[delimiter.Candidate]int{}
+		for i, c := range candidates {
+			place[c] = i
+		}
+		slices.SortStableFunc(verdicts, func(a, b delimiter.Verdict) int { return place[a.Candidate] - place[b.Candidate] })
 	}
-	if d.asTable {
-		return delimiter.Markdown(cmd.OutOrStdout(), verdicts)
+	switch {
+	case d.asJSON:
+		return writeJSON(out, verdicts)
+	case d.asTable:
+		return delimiter.Markdown(out, verdicts)
+	case own || d.details:
+		return printVerdicts(out, t, verdicts)
 	}
-	return printVerdicts(cmd.OutOrStdout(), t, verdicts)
+	return printRanks(out, t, verdicts)
 }
 
 func (d *delimiterFlags) candidates(t *tokenizer.Tokenizer, args []string) ([]delimiter.Candidate, error) {
@@ -105,8 +122,14 @@ func (d *delimiterFlags) candidates(t *tokenizer.Tokenizer, args []string) ([]de
 		if err != nil {
 			return nil, usageError(strings.TrimPrefix(err.Error(), "delimiter: "))
 		}
+		if source, err := templateSource("", d.tokenizer.path); err == nil && source != "" {
+			list = slices.DeleteFunc(list, func(c delimiter.Candidate) bool {
+				text := strings.TrimSpace(c.Text)
+				return c.Family == "added" && text != "" && strings.Contains(source, text)
+			})
+		}
 		if len(list) == 0 {
-			return nil, fmt.Errorf("the tokenizer has no separator of family %q", d.family)
+			return nil, fmt.Errorf("the tokenizer has no separator of family %q that is not a mark of templates and engines", d.family)
 		}
 		if len(args) == 0 {
 			return list, nil
@@ -169,12 +192,69 @@ func readTexts(path string) (texts [][]byte, err error) {
 	return texts, nil
 }
 
+// printRanks prints a row for each verdict, with the first text that shows where it
+// fails.
+func printRanks(w io.Writer, t *tokenizer.Tokenizer, verdicts []delimiter.Verdict) error {
+	rows := make([][]string, len(verdicts))
+	for i := range verdicts {
+		v := &verdicts[i]
+		name := strconv.Quote(v.Text)
+		if v.Kind != delimiter.Text {
+			name += " (" + string(v.Kind) + ")"
+		}
+		side, example := "what follows: ", shown(t, &v.After)
+		if example == "" {
+			side, example = "what precedes: ", shown(t, &v.Before)
+		}
+		if example == "" {
+			side = ""
+		}
+		rows[i] = []string{strconv.Itoa(v.Rank), name, strconv.Itoa(len(v.IDs)), percent(v.After.Share), percent(v.Before.Share), v.After.Statement, side + example}
+	}
+	// Numbers to the right, which the table has behind the words.
+	head := []string{"rank", "separator", "tokens", "bites after", "before", "keeps its tokens", "shown by"}
+	for _, c := range []int{0, 2, 3, 4} {
+		wide := len(head[c])
+		for _, row := range rows {
+			wide = max(wide, len(row[c]))
+		}
+		head[c] = fmt.Sprintf("%*s", wide, head[c])
+		for _, row := range rows {
+			row[c] = fmt.Sprintf("%*s", wide, row[c])
+		}
+	}
+	return table(w, len(head), head, rows)
+}
+
+// shown is the first example of a side, empty if there is none.
+func shown(t *tokenizer.Tokenizer, s *delimiter.Side) string {
+	for i := range s.Changes {
+		if c := &s.Changes[i]; c.Becomes != nil {
+			return fmt.Sprintf("%q + separator + %q gives %s", c.Context, c.Next, pieces(t, c.Becomes))
+		}
+	}
+	return ""
+}
+
+// pieces quotes the texts of tokens.
+func pieces(t *tokenizer.Tokenizer, ids []vocab.ID) string {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = strconv.Quote(string(bytesOf(t, id)))
+	}
+	return strings.Join(list, " ")
+}
+
 func printVerdicts(w io.Writer, t *tokenizer.Tokenizer, verdicts []delimiter.Verdict) error {
 	for i, v := range verdicts {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%q  %s, %s\n  %s\n", v.Text, counted(len(v.IDs), "token"), v.Kind, v.Summary)
+		rank := ""
+		if len(verdicts) > 1 {
+			rank = fmt.Sprintf(", rank %d", v.Rank)
+		}
+		fmt.Fprintf(w, "%q  %s, %s%s\n  %s\n", v.Text, counted(len(v.IDs), "token"), v.Kind, rank, v.Summary)
 		printSide(w, t, "follow", &v.After)
 		printSide(w, t, "precede", &v.Before)
 		for _, r := range v.Hygiene {
@@ -194,11 +274,7 @@ func printSide(w io.Writer, t *tokenizer.Tokenizer, verb string, s *delimiter.Si
 		if c.Becomes == nil {
 			continue
 		}
-		var pieces []string
-		for _, id := range c.Becomes {
-			pieces = append(pieces, strconv.Quote(string(bytesOf(t, id))))
-		}
-		fmt.Fprintf(w, "    %s: %q + separator + %q gives %s\n", c.Kind, c.Context, c.Next, strings.Join(pieces, " "))
+		fmt.Fprintf(w, "    %s: %q + separator + %q gives %s\n", c.Kind, c.Context, c.Next, pieces(t, c.Becomes))
 	}
 }
 

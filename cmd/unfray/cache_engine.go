@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,15 +44,16 @@ type engineFlags struct {
 	output     int
 	eagle      bool
 	unified    bool
+
+	told []string // what --settings-of could not find out
 }
 
 func (e *engineFlags) add(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.StringSliceVar(&e.engines, "engine", []string{engineVLLM}, "whose cache: "+strings.Join(cacheEngines, ", ")+" (blocks of a trace in a trie, as trace simulators do)")
 	f.Var(&e.blockSizes, "block-size", "tokens of a block or page (default: the engine's: vllm 16, sglang and tgi 1)")
-	f.Var(&e.capacities, "capacity", "tokens that the cache holds, such as 100k or 1.5M; 0: no limit")
+	f.Var(&e.capacities, "capacity", "tokens that the cache of each worker holds, such as 100k or 1.5M; 0: no limit")
 	f.StringSliceVar(&e.policies, "policy", nil, "what is thrown away first: sglang has "+policyNames()+"; trie has fifo, lru, optimal (which knows the future)")
-	f.IntVar(&e.slots, "slots", prefixcache.DefaultSlots, "llamacpp: slots, which share --capacity")
-	f.IntVar(&e.cacheRAM, "cache-ram", prefixcache.DefaultCacheRAM>>20, "llamacpp: MiB for prompts that left their slots, as the server's flag; 0: none; -1: no limit")
+	e.addSlots(f)
 	f.StringSliceVar(&e.hybrid, "groups", nil, "vllm: groups of layers of a hybrid model: full, window:TOKENS, mamba; each may end in @BLOCK")
 	f.BoolVar(&e.unified, "kv-unified", false, "llamacpp: all slots share one context, as the server does by itself where --parallel is not given")
 	f.IntVar(&e.chunk, "prefill-chunk", 0, "tokens of a prompt that are computed at once: vllm's --max-num-batched-tokens, sglang's --chunked-prefill-size; 0: all")
@@ -58,6 +61,66 @@ func (e *engineFlags) add(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.BoolVar(&e.eagle, "eagle", false, "vllm and sglang: the engine drafts with EAGLE")
 	f.StringVar(&e.from, "settings-of", "", "KIND=URL of a running server (vllm, sglang, llamacpp) that tells block size, capacity and policy")
 	_ = cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(cacheEngines, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (e *engineFlags) addSlots(f *pflag.FlagSet) {
+	f.IntVar(&e.slots, "slots", prefixcache.DefaultSlots, "llamacpp: slots, which share --capacity")
+	f.IntVar(&e.cacheRAM, "cache-ram", prefixcache.DefaultCacheRAM>>20, "llamacpp: MiB for prompts that left their slots, as the server's flag; 0: none; -1: no limit")
+}
+
+// addOverrides adds those that correct what a running server tells.
+func (e *engineFlags) addOverrides(f *pflag.FlagSet) {
+	e.addSlots(f)
+	f.Var(&e.blockSizes, "block-size", "with --send: tokens of a block or page (default: as the server tells)")
+	f.Var(&e.capacities, "capacity", "with --send: tokens that the cache holds; 0: no limit (default: as the server tells)")
+}
+
+// override corrects the cache of a running server.
+func (e *engineFlags) override(f *pflag.FlagSet, s *simulation) error {
+	ram, err := e.cacheRAMBytes()
+	switch {
+	case err != nil:
+		return err
+	case len(e.blockSizes) > 1 || len(e.capacities) > 1:
+		return usageError("--block-size and --capacity: the server has one of each")
+	case e.slots < 1:
+		return usageError(fmt.Sprintf("--slots %d: a server has at least one", e.slots))
+	case s.engine != engineLlamaCpp && (f.Changed("slots") || f.Changed("cache-ram")):
+		return usageError("--slots and --cache-ram are for llamacpp; the server is " + s.engine)
+	case s.engine == engineLlamaCpp && f.Changed("block-size"):
+		return usageError("--block-size: llama.cpp keeps single tokens")
+	}
+	s.cacheRAM = ram
+	if f.Changed("slots") {
+		s.slots = e.slots
+	}
+	if f.Changed("block-size") {
+		if s.blockTokens = e.blockSizes[0]; s.blockTokens < 1 {
+			return usageError("--block-size: a block has at least one token")
+		}
+	}
+	if f.Changed("capacity") {
+		s.capacity = e.capacities[0]
+	}
+	return nil
+}
+
+// cacheRAMBytes reads --cache-ram as prefixcache.SlotsOptions has it.
+func (e *engineFlags) cacheRAMBytes() (int64, error) {
+	switch {
+	case e.cacheRAM == 0:
+		return prefixcache.CacheRAMOff, nil
+	case e.cacheRAM == -1:
+		return prefixcache.CacheRAMUnlimited, nil
+	case e.cacheRAM < 0 || e.cacheRAM > 1<<30:
+		return 0, usageError(fmt.Sprintf("--cache-ram %d: give MiB, 0 for none, or -1 for no limit", e.cacheRAM))
+	}
+	return int64(e.cacheRAM) << 20, nil
+}
+
+// assumedRAM says what llama.cpp's server does not tell.
+func (e *engineFlags) assumedRAM() string {
+	return fmt.Sprintf("llama.cpp's server does not tell its --cache-ram: %d MiB is taken; give --cache-ram if it has another", e.cacheRAM)
 }
 
 func policyNames() string {
@@ -95,11 +158,60 @@ func (s *simulation) name() string {
 	return strings.Join(parts, " ")
 }
 
-// make makes the cache.
-func (s *simulation) make() (prefixcache.Cache, error) { return s.withCapacity(s.capacity) }
+// make makes the cache. What is wrong with it is said in the words of flags.
+func (s *simulation) make() (prefixcache.Cache, error) {
+	c, err := s.withCapacity(s.capacity)
+	return c, inFlags(err)
+}
 
-// unlimited makes one that never lacks room.
-func (s *simulation) unlimited() (prefixcache.Cache, error) { return s.withCapacity(0) }
+// unlimited makes one that never lacks room. That of llama.cpp's slots keeps all
+// tokens in a tree: what a slot overwrites is lost for lack of room.
+func (s *simulation) unlimited() (prefixcache.Cache, error) {
+	if s.engine == engineLlamaCpp {
+		r, err := prefixcache.NewRadix(prefixcache.RadixOptions{})
+		return saltless{r}, err
+	}
+	c, err := s.withCapacity(0)
+	return c, inFlags(err)
+}
+
+// saltless knows the keys that llama.cpp's server knows.
+type saltless struct{ *prefixcache.Radix }
+
+// Begin implements [prefixcache.Cache].
+func (c saltless) Begin(r *prefixcache.Request) (prefixcache.Lease, error) {
+	q := *r
+	q.Keys.Salt, q.Keys.Extra = "", ""
+	return c.Radix.Begin(&q)
+}
+
+// flagNames are the flags that set the simulators' options.
+var flagNames = strings.NewReplacer("prefixcache: ", "", "PagedOptions.Groups", "--groups", "PagedOptions.BlockSize", "--block-size",
+	"PagedOptions.BatchTokens", "--prefill-chunk", "PagedOptions.Blocks", "--capacity in blocks", "page size", "--block-size", "block size ", "--block-size ",
+	"a capacity of", "--capacity", "a chunk of", "--prefill-chunk", "an output of", "--max-new-tokens", "SlotsOptions.Slots", "--slots", "SlotsOptions.Context", "the slots' part of --capacity")
+
+// groupOption is an option of a group in the words of package prefixcache.
+var groupOption = regexp.MustCompile(`PagedOptions\.Groups\[(\d+)\](?:\.(\w+))?`)
+
+// inFlags says what is wrong with options in the words of flags.
+func inFlags(err error) error {
+	if usage := usageError(""); err == nil || errors.As(err, &usage) {
+		return err
+	}
+	text := groupOption.ReplaceAllStringFunc(err.Error(), func(option string) string {
+		m := groupOption.FindStringSubmatch(option)
+		n, _ := strconv.Atoi(m[1]) // digits
+		name := fmt.Sprintf("--groups: group %d", n+1)
+		switch m[2] {
+		case "Window":
+			name += ", its window"
+		case "BlockSize":
+			name += ", its block"
+		}
+		return name
+	})
+	return usageError(flagNames.Replace(text))
+}
 
 func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
 	if tokens > 0 && tokens < s.blockTokens {
@@ -124,10 +236,6 @@ func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
 		if s.unified {
 			o.Context = tokens
 		}
-		if tokens == 0 {
-			// A server without limits: nothing leaves its RAM.
-			o.CacheRAM = prefixcache.CacheRAMUnlimited
-		}
 		return prefixcache.NewSlots(o)
 	}
 	return nil, fmt.Errorf("there is no cache of engine %s", s.engine)
@@ -136,15 +244,11 @@ func (s *simulation) withCapacity(tokens int) (prefixcache.Cache, error) {
 // simulations reads the flags. blockTokens is that of a trace of block hashes, 0
 // for others.
 func (e *engineFlags) simulations(ctx context.Context, f *pflag.FlagSet, traceBlock int) ([]simulation, error) {
-	base := simulation{slots: e.slots, cacheRAM: int64(e.cacheRAM) << 20, chunk: e.chunk, output: e.output, eagle: e.eagle, unified: e.unified}
-	switch {
-	case e.cacheRAM == 0:
-		base.cacheRAM = prefixcache.CacheRAMOff
-	case e.cacheRAM == -1:
-		base.cacheRAM = prefixcache.CacheRAMUnlimited
-	case e.cacheRAM < 0 || e.cacheRAM > 1<<30:
-		return nil, usageError(fmt.Sprintf("--cache-ram %d: give MiB, 0 for none, or -1 for no limit", e.cacheRAM))
+	ram, err := e.cacheRAMBytes()
+	if err != nil {
+		return nil, err
 	}
+	base := simulation{slots: e.slots, cacheRAM: ram, chunk: e.chunk, output: e.output, eagle: e.eagle, unified: e.unified}
 	if e.slots < 1 {
 		return nil, usageError(fmt.Sprintf("--slots %d: a server has at least one", e.slots))
 	}
@@ -156,12 +260,19 @@ func (e *engineFlags) simulations(ctx context.Context, f *pflag.FlagSet, traceBl
 		}
 		if !f.Changed("engine") {
 			engines = []string{string(settings.Engine)}
+			e.engines = engines
 		}
 		if !f.Changed("block-size") {
 			blocks = sizes{settings.BlockTokens}
 		}
 		if !f.Changed("capacity") {
 			capacities = sizes{settings.CapacityTokens}
+		}
+		if settings.CapacityTokens == 0 && !f.Changed("capacity") {
+			e.told = append(e.told, "the server does not tell the capacity of its cache: none is lacking here; give --capacity")
+		}
+		if settings.Engine == live.LlamaCpp && !f.Changed("cache-ram") {
+			e.told = append(e.told, e.assumedRAM())
 		}
 		if settings.Slots > 0 && !f.Changed("slots") {
 			base.slots = settings.Slots
@@ -206,10 +317,10 @@ func (e *engineFlags) simulations(ctx context.Context, f *pflag.FlagSet, traceBl
 // blockSizesOf are the block sizes to try with an engine.
 func blockSizesOf(engine string, given sizes, traceBlock int) sizes {
 	switch {
-	case traceBlock > 0:
-		return sizes{traceBlock} // a trace of block hashes has one size only
 	case engine == engineLlamaCpp:
 		return sizes{1}
+	case traceBlock > 0:
+		return sizes{traceBlock} // a trace of block hashes has one size only
 	case len(given) > 0:
 		return given
 	case engine == engineVLLM:
@@ -218,19 +329,27 @@ func blockSizesOf(engine string, given sizes, traceBlock int) sizes {
 	return sizes{1}
 }
 
-// policiesOf are the policies of --policy that the engine knows, or its default.
-func (e *engineFlags) policiesOf(engine string) []string {
-	var known, list []string
+// policiesKnown are the policies that an engine has, its default first.
+func policiesKnown(engine string) []string {
 	switch engine {
 	case engineTrie:
-		known = []string{replay.FIFO, replay.LRU, replay.Optimal}
+		return []string{replay.FIFO, replay.LRU, replay.Optimal}
 	case engineSGLang:
-		known = strings.Split(policyNames(), ", ")
-	default:
+		return strings.Split(policyNames(), ", ")
+	}
+	return nil
+}
+
+// policiesOf are the policies of --policy that the engine knows, each once, or
+// its default; without one of its own, the trie has all.
+func (e *engineFlags) policiesOf(engine string) []string {
+	known := policiesKnown(engine)
+	if known == nil {
 		return []string{""}
 	}
+	var list []string
 	for _, p := range e.policies {
-		if slices.Contains(known, p) {
+		if slices.Contains(known, p) && !slices.Contains(list, p) {
 			list = append(list, p)
 		}
 	}

@@ -6,21 +6,35 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/unfray/unfray/internal/plot"
 	"github.com/unfray/unfray/prefixcache/replay"
 )
 
 // writeReplayJSON prints one result as an object, several as an array. Both have
 // the capacity beside what was found.
 func writeReplayJSON(w io.Writer, results []replayed) error {
+	type where struct {
+		Engine   string `json:"engine"`
+		Capacity int    `json:"capacity_tokens"` // of a worker; 0: no limit
+		Workers  int    `json:"worker_count"`
+	}
 	type view struct {
 		*replay.Result
-		Engine   string `json:"engine"`
-		Capacity int    `json:"capacity_tokens"` // 0: no limit
+		*spent
+		where
 	}
-	views := make([]view, len(results))
+	type failure struct {
+		Policy string `json:"policy"`
+		Error  string `json:"error"` // why there is no result
+		where
+	}
+	views := make([]any, len(results))
 	for i, r := range results {
-		views[i] = view{r.result, r.engine, r.capacity}
+		at := where{r.engine, r.capacity, r.workers}
+		if r.failed != nil {
+			views[i] = failure{r.name(), r.failed.Error(), at}
+		} else {
+			views[i] = view{r.result, r.cost, at}
+		}
 	}
 	if len(views) == 1 {
 		return writeJSON(w, views[0])
@@ -51,7 +65,7 @@ func printReplay(w io.Writer, results []replayed) error {
 	}
 	r := results[0].result
 	fmt.Fprintf(w, "%s, capacity %s: %s of %s prompt tokens are found, in %s\n", r.Policy, capacityText(results[0].capacity),
-		percent(r.HitRate), grouped(r.PromptTokens), counted(int(r.Requests), "request"))
+		rateText(r), grouped(r.PromptTokens), counted(int(r.Requests), "request"))
 	if r.Loss != nil {
 		var rows [][]string
 		for i, n := range lossParts(r.Loss) {
@@ -63,18 +77,26 @@ func printReplay(w io.Writer, results []replayed) error {
 			return err
 		}
 	}
-	fmt.Fprintf(w, "%s of %d tokens cached at the end, %s thrown away\n", grouped(r.Blocks)+" blocks", r.BlockTokens, grouped(r.Evictions))
+	fmt.Fprintf(w, "%s of %s cached at the end, %s thrown away\n", counted64(r.Blocks, "block"), counted(r.BlockTokens, "token"), grouped(r.Evictions))
 	for _, line := range []struct {
 		n    int64
 		text string
 	}{
-		{r.Warmup, "requests filled the cache and are not counted"},
-		{r.Rejected, "requests are larger than the cache and were left out"},
-		{r.NoContent, "requests do not tell their prompt and were left out"},
+		{r.Warmup, "to fill the cache, not counted"},
+		{r.Rejected, "left out: larger than the cache"},
+		{r.NoContent, "left out: the prompt is not told"},
+		{r.Refused, "left out: the chat template makes no prompt of it"},
+		{r.Refused, "left out: the conversation has no prompt"},
 	} {
 		if line.n > 0 {
-			fmt.Fprintf(w, "%s %s\n", grouped(line.n), line.text)
+			fmt.Fprintf(w, "%s %s\n", counted(int(line.n), "request"), line.text)
 		}
+	}
+	if c := results[0].cost; c != nil {
+		fmt.Fprintf(w, "the prompts cost %s; with nothing cached %s\n", c.text(), c.amount(c.Uncached))
+	}
+	if r.FirstToken > 0 {
+		fmt.Fprintf(w, "requests wait %s for room and have their prompt read after %s, on average\n", seconds(r.Wait), seconds(r.FirstToken))
 	}
 	if rep := r.Reported; rep != nil {
 		fmt.Fprintf(w, "the engine reported %s of %s tokens cached, the replay %s; equal in %s of %s requests\n",
@@ -86,128 +108,85 @@ func printReplay(w io.Writer, results []replayed) error {
 	return nil
 }
 
-// replayTable has a row for each result.
-func replayTable(results []replayed) (head []string, rows [][]string) {
-	head = []string{"cache", "capacity", "hit rate", "hit tokens", "evicted blocks"}
-	losses := slices.ContainsFunc(results, func(r replayed) bool { return r.result.Loss != nil })
-	if losses {
-		head = append(head, "to capacity", "to routing", "to rounding", "to boundary", "new")
+// rateText is a hit rate; there is none without prompts.
+func rateText(r *replay.Result) string {
+	if r.PromptTokens == 0 {
+		return "-"
 	}
-	for _, r := range results {
-		rate := percent(r.result.HitRate)
-		if r.result.PromptTokens == 0 {
-			rate = "-"
-		}
-		row := []string{r.result.Policy, capacityText(r.capacity), rate, grouped(r.result.HitTokens), grouped(r.result.Evictions)}
-		if losses && r.result.Loss == nil {
-			row = append(row, slices.Repeat([]string{"-"}, len(lossNames)-1)...)
-		} else if losses {
-			for _, n := range lossParts(r.result.Loss)[1:] {
-				row = append(row, percent(shareOf(n, r.result.PromptTokens)))
+	return percent(r.HitRate)
+}
+
+// seconds writes a time with three digits.
+func seconds(s float64) string {
+	switch {
+	case s == 0:
+		return "0 s"
+	case s < 1:
+		return strconv.FormatFloat(1000*s, 'g', 3, 64) + " ms"
+	case s < 1000:
+		return strconv.FormatFloat(s, 'g', 3, 64) + " s"
+	}
+	return grouped(int64(s)) + " s"
+}
+
+// counted64 writes a number of things, with commas.
+func counted64(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return grouped(n) + " " + thing + "s"
+}
+
+// A column of the table of results. Columns that say nothing of any result are
+// left out.
+type column struct {
+	head string
+	says func(r *replayed) bool // nil: always
+	cell func(r *replayed) string
+}
+
+func replayColumns() []column {
+	columns := []column{
+		{"workers", func(r *replayed) bool { return r.workers > 1 }, func(r *replayed) string { return strconv.Itoa(r.workers) }},
+		{"capacity", nil, func(r *replayed) string { return capacityText(r.capacity) }},
+		{"hit rate", nil, func(r *replayed) string { return rateText(r.result) }},
+		{"hit tokens", nil, func(r *replayed) string { return grouped(r.result.HitTokens) }},
+		{"evicted blocks", nil, func(r *replayed) string { return grouped(r.result.Evictions) }},
+		{"left out", func(r *replayed) bool { return r.leftOut() > 0 }, func(r *replayed) string { return grouped(r.leftOut()) }},
+		{"wait", func(r *replayed) bool { return r.result.FirstToken > 0 }, func(r *replayed) string { return seconds(r.result.Wait) }},
+		{"first token", func(r *replayed) bool { return r.result.FirstToken > 0 }, func(r *replayed) string { return seconds(r.result.FirstToken) }},
+		{"cost", func(r *replayed) bool { return r.cost != nil }, func(r *replayed) string { return r.cost.text() }},
+	}
+	for i, head := range []string{"to capacity", "to routing", "to rounding", "to boundary", "content"} {
+		columns = append(columns, column{head, func(r *replayed) bool { return r.result.Loss != nil }, func(r *replayed) string {
+			if r.result.Loss == nil || r.result.PromptTokens == 0 {
+				return "-"
 			}
+			return percent(shareOf(lossParts(r.result.Loss)[i+1], r.result.PromptTokens))
+		}})
+	}
+	return columns
+}
+
+// replayTable has a row for each result. The first column has the caches' names.
+func replayTable(results []replayed) (head []string, rows [][]string) {
+	head = []string{"cache"}
+	rows = make([][]string, len(results))
+	for i := range results {
+		rows[i] = []string{results[i].name()}
+	}
+	for _, c := range replayColumns() {
+		if c.says != nil && !slices.ContainsFunc(results, func(r replayed) bool { return r.failed == nil && c.says(&r) }) {
+			continue
 		}
-		rows = append(rows, row)
+		head = append(head, c.head)
+		for i := range results {
+			cell := "-"
+			if r := &results[i]; r.failed == nil || !r.never && (c.head == "capacity" || c.head == "workers") {
+				cell = c.cell(r)
+			}
+			rows[i] = append(rows[i], cell)
+		}
 	}
 	return head, rows
-}
-
-// replayPage draws the hit rate by capacity where there are several, by time, and
-// the losses.
-func replayPage(name string, results []replayed) *plot.Page {
-	head, rows := replayTable(results)
-	p := &plot.Page{Title: "Prefix cache: " + name, Lead: fmt.Sprintf("Replayed by unfray %s.", buildVersion())}
-	all := plot.Section{Title: "Hit rates", Head: head, Rows: rows, Left: 1}
-	if chart := capacityChart(results); chart != nil {
-		all.Figures = append(all.Figures, chart)
-	}
-	over, losses := timeChart(results), lossChart(results)
-	p.Sections = append(p.Sections, all)
-	if over != nil {
-		p.Sections = append(p.Sections, plot.Section{Title: "Over the trace", Figures: []plot.Figure{over}})
-	}
-	if losses != nil {
-		p.Sections = append(p.Sections, plot.Section{
-			Title: "Where the prompts' tokens went", Figures: []plot.Figure{losses},
-			Text: "hit: found computed. capacity: thrown away to make room. routing: on another worker. rounding: parts of blocks and the last token. boundary: seen text that was made of other tokens. content: new text.",
-		})
-	}
-	return p
-}
-
-// capacityChart is nil where every cache has one capacity.
-func capacityChart(results []replayed) plot.Figure {
-	c := &plot.Lines{Title: "Hit rate by capacity", XName: "tokens of the cache", LogX: true, Share: true}
-	at := map[string]int{}
-	several := false
-	for _, r := range results {
-		if r.capacity == 0 || r.result.PromptTokens == 0 {
-			continue
-		}
-		i, known := at[r.result.Policy]
-		if !known {
-			i = len(c.Series)
-			at[r.result.Policy] = i
-			c.Series = append(c.Series, plot.Series{Name: r.result.Policy})
-		}
-		s := &c.Series[i]
-		s.X, s.Y = append(s.X, float64(r.capacity)), append(s.Y, r.result.HitRate)
-		several = several || known
-	}
-	if !several {
-		return nil
-	}
-	return c
-}
-
-// timeChart is nil where a trace has one bucket only.
-func timeChart(results []replayed) plot.Figure {
-	c := &plot.Lines{Title: "Hit rate over the trace", XName: "requests", Share: true}
-	for _, r := range results {
-		if len(r.result.Over) < 2 {
-			continue
-		}
-		timed := r.result.Over[len(r.result.Over)-1].At > 0
-		s := plot.Series{Name: r.result.Policy}
-		if r.capacity > 0 {
-			s.Name += ", " + capacityText(r.capacity)
-		}
-		for _, b := range r.result.Over {
-			x := float64(b.First + b.Requests)
-			if timed {
-				x = b.At / 60
-				c.XName = "minutes"
-			}
-			s.X, s.Y = append(s.X, x), append(s.Y, b.HitRate)
-		}
-		c.Series = append(c.Series, s)
-	}
-	if len(c.Series) == 0 {
-		return nil
-	}
-	return c
-}
-
-// lossChart is nil where no losses are known.
-func lossChart(results []replayed) plot.Figure {
-	c := &plot.Bars{Title: "Tokens of the prompts", Whole: true, Unit: "tokens"}
-	for _, name := range lossNames {
-		c.Parts = append(c.Parts, plot.Part{Name: name})
-	}
-	for _, r := range results {
-		if r.result.Loss == nil {
-			continue
-		}
-		label := r.result.Policy
-		if r.capacity > 0 {
-			label += " " + strconv.Itoa(r.capacity)
-		}
-		c.Labels = append(c.Labels, label)
-		for i, n := range lossParts(r.result.Loss) {
-			c.Parts[i].Values = append(c.Parts[i].Values, float64(n))
-		}
-	}
-	if len(c.Labels) == 0 {
-		return nil
-	}
-	return c
 }

@@ -60,7 +60,10 @@ func readTemplate(path string) (string, error) {
 		sources, err = lint.OpenGGUF(path)
 	} else {
 		var text []byte
-		if text, err = readFile(path); err == nil {
+		if text, err = readFile(path); err == nil && noTemplate(path, text) {
+			err = fmt.Errorf("%s: %w", path, errNoTemplate)
+		}
+		if err == nil {
 			sources, err = lint.Read(path, text)
 		}
 	}
@@ -78,6 +81,26 @@ func readTemplate(path string) (string, error) {
 	return string(sources[0].Text), nil
 }
 
+// noTemplate reports whether a file is a tokenizer's configuration that tells no
+// template.
+func noTemplate(path string, text []byte) bool {
+	if !strings.EqualFold(filepath.Ext(path), ".json") {
+		return false
+	}
+	var config struct {
+		ChatTemplate json.RawMessage `json:"chat_template"`
+	}
+	return json.Unmarshal(text, &config) == nil && (len(config.ChatTemplate) == 0 || string(config.ChatTemplate) == "null")
+}
+
+// templateError names the flag where it was given: else the file says enough.
+func templateError(flag string, err error) error {
+	if flag == "" {
+		return fmt.Errorf("the chat template beside the tokenizer: %w", err)
+	}
+	return fmt.Errorf("--chat-template: %w", err)
+}
+
 // renderFunc makes a prompt of a conversation.
 type renderFunc = func(messages, tools json.RawMessage) ([]vocab.ID, error)
 
@@ -85,7 +108,7 @@ type renderFunc = func(messages, tools json.RawMessage) ([]vocab.ID, error)
 func openRenderer(ctx context.Context, path, tokenizerPath string, t *tokenizer.Tokenizer) (renderFunc, error) {
 	source, err := templateSource(path, tokenizerPath)
 	if err != nil {
-		return nil, fmt.Errorf("--chat-template: %w", err)
+		return nil, templateError(path, err)
 	}
 	if source == "" {
 		return nil, nil
@@ -110,5 +133,21 @@ func openRenderer(ctx context.Context, path, tokenizerPath string, t *tokenizer.
 			return nil, err
 		}
 		return chat.Prompt(ctx, conv)
+	}, nil
+}
+
+// renderer is openRenderer for the conversations of a trace. Its errors say how to
+// go on without the ones that have no prompt.
+func (t *traceFlags) renderer(ctx context.Context, tokenizerPath string, tok *tokenizer.Tokenizer) (renderFunc, error) {
+	render, err := openRenderer(ctx, t.template, tokenizerPath, tok)
+	if err != nil || render == nil || t.opt.SkipBad {
+		return render, err
+	}
+	return func(messages, tools json.RawMessage) ([]vocab.ID, error) {
+		ids, err := render(messages, tools)
+		if err != nil {
+			return nil, fmt.Errorf("%w; --skip-bad leaves such conversations out", err)
+		}
+		return ids, nil
 	}, nil
 }

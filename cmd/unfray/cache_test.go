@@ -152,6 +152,29 @@ func TestReplayRefuses(t *testing.T) {
 	}
 }
 
+// TestReplayStandardInput reads what is piped in once, in every format.
+func TestReplayStandardInput(t *testing.T) {
+	t.Setenv("UNFRAY_MODEL", filepath.Join(t.TempDir(), "none.gguf"))
+	blocks := strings.Repeat(`{"timestamp":1,"input_length":1024,"output_length":1,"hash_ids":[7,8]}`+"\n", 3)
+	for _, c := range []struct {
+		flags, in, want string
+		status          int
+	}{
+		{"--engine vllm", blocks, `"prompt_tokens":3072`, exitOK},
+		{"--engine trie", blocks, `"prompt_tokens":3072`, exitOK},
+		{"--engine vllm", strings.Repeat(`{"prompt":[1,2,3]}`+"\n", 4), `"prompt_tokens":12`, exitOK},
+		{"--engine vllm --capacity 10k,20k", blocks, "read once", exitUsage},
+		{"--engine vllm,trie", blocks, "read once", exitUsage},
+		{"--engine vllm", "", "empty", exitFailed},
+	} {
+		var out, errs bytes.Buffer
+		args := append([]string{"cache", "replay", "--json", "-"}, strings.Fields(c.flags)...)
+		if status := run(t.Context(), args, strings.NewReader(c.in), &out, &errs); status != c.status || !strings.Contains(out.String()+errs.String(), c.want) {
+			t.Errorf("%s: status %d, %s%s", c.flags, status, out.String(), errs.String())
+		}
+	}
+}
+
 // TestReplayInterrupted ends at once where the command was interrupted.
 func TestReplayInterrupted(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "ids.jsonl")

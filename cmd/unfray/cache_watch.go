@@ -27,6 +27,7 @@ import (
 type watchFlags struct {
 	upstream  upstreamFlags
 	trace     traceFlags
+	engine    engineFlags // what the server does not tell, or wrongly
 	events    live.Source
 	log       string
 	send      string
@@ -34,6 +35,8 @@ type watchFlags struct {
 	runFor    time.Duration
 	maxTokens int
 	requests  int
+	strict    bool
+	begun     bool // the server has told something
 	asJSON    bool
 }
 
@@ -48,11 +51,14 @@ it found, how full its cache is.
 
   --events  vLLM and SGLang publish which blocks they store and remove
             (--kv-events-config); with them the blocks that are cached are counted
-  --log     the log of "unfray serve" (--log-format json): what was predicted for
+  --log     the log of "unfray serve" in JSON (log.format json): what was predicted for
             its requests, and what boundaries cost
   --send    sends the prompts of a trace one after another and compares, for each,
             what the simulated cache of the server predicts with what the server
-            reports; differences are listed. vLLM needs --enable-prompt-tokens-details`,
+            reports; differences are listed. What the server has cached from before
+            the simulation does not know: start it anew. vLLM needs --enable-prompt-tokens-details.
+            --slots, --cache-ram, --block-size and --capacity correct what the server
+            tells of its cache; llama.cpp does not tell its --cache-ram`,
 		Example: `  unfray cache watch --upstream vllm=http://127.0.0.1:8000
   unfray cache watch --upstream vllm=http://127.0.0.1:8000 --events tcp://127.0.0.1:5557 --log gateway.log
   unfray cache watch --upstream llamacpp=http://127.0.0.1:8081 --send conversations.jsonl`,
@@ -69,7 +75,9 @@ it found, how full its cache is.
 	f.DurationVar(&w.runFor, "for", 0, "end after this time (default: when interrupted)")
 	f.IntVar(&w.maxTokens, "max-tokens", 1, "with --send: tokens to generate for each prompt")
 	f.IntVarP(&w.requests, "requests", "n", 200, "with --send: the first n requests; 0: all")
-	f.BoolVar(&w.asJSON, "json", false, "print JSON, an object a line")
+	f.BoolVar(&w.strict, "strict", false, "with --send: exit status 1 where a prediction differs from what is reported")
+	f.BoolVar(&w.asJSON, "json", false, "print JSON, an object a line; with --send the last one sums up")
+	w.engine.addOverrides(f)
 	w.trace.add(cmd, f)
 	cmd.RunE = handler(w.run)
 	return cmd
@@ -81,6 +89,11 @@ func (w *watchFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	if w.interval <= 0 {
 		return usageError("--interval must be positive")
+	}
+	for _, name := range []string{"slots", "cache-ram", "block-size", "capacity"} {
+		if w.send == "" && cmd.Flags().Changed(name) {
+			return usageError("--" + name + " is for --send: what the server reports is printed as it is")
+		}
 	}
 	engine, probe, err := parseProbe(w.upstream.addresses[0])
 	if err != nil {
@@ -94,12 +107,27 @@ func (w *watchFlags) run(cmd *cobra.Command, _ []string) error {
 	if w.send != "" {
 		err = w.compare(cmd, engine, probe)
 	} else {
-		err = w.follow(cmd, probe)
+		err = w.follow(cmd, engine, probe)
 	}
-	if errors.Is(context.Cause(cmd.Context()), errWatched) {
+	switch {
+	case !errors.Is(err, errWatched):
+		return err
+	case !w.begun:
+		return fmt.Errorf("%s told nothing in the time of --for", probe.URL.Redacted())
+	}
+	return nil
+}
+
+// engineNames are what engines call themselves.
+var engineNames = map[live.Engine]string{live.VLLM: "vLLM", live.SGLang: "SGLang", live.LlamaCpp: "llama.cpp", live.TGI: "TGI"}
+
+// checkEngine says so where a server is another than was named.
+func checkEngine(named live.Engine, is live.Engine, probe *live.Probe) error {
+	if named == is {
 		return nil
 	}
-	return err
+	at := probe.URL.Redacted()
+	return fmt.Errorf("the metrics of %s are %s's, not %s's: give --upstream %s=%s", at, engineNames[is], engineNames[named], is, at)
 }
 
 // errWatched ends a watch after its time.
@@ -126,12 +154,16 @@ type logged struct {
 }
 
 // follow prints a line for each interval.
-func (w *watchFlags) follow(cmd *cobra.Command, probe *live.Probe) error {
+func (w *watchFlags) follow(cmd *cobra.Command, engine live.Engine, probe *live.Probe) error {
 	ctx := cmd.Context()
 	before, err := probe.Read(ctx)
+	if err == nil {
+		err = checkEngine(engine, before.Engine, probe)
+	}
 	if err != nil {
 		return err
 	}
+	w.begun = true
 	var mirror *mirrored
 	if w.events.Endpoint != "" {
 		if mirror, err = startMirror(ctx, w.events); err != nil {
@@ -200,14 +232,21 @@ func (w *watchFlags) print(out io.Writer, l *watched) error {
 	if w.asJSON {
 		return writeJSON(out, l)
 	}
-	rate, found := "-", "-"
+	rate, found, full := "-", "-", "-"
 	if l.HitRate != nil {
 		rate = percent(*l.HitRate)
 	}
 	if l.TellHit {
 		found = grouped(int64(l.Hits))
 	}
-	_, err := fmt.Fprintf(out, "%-8s  %12s  %12s  %8s  %6s", l.At.Format(time.TimeOnly), grouped(int64(max(l.Queries, l.Computed))), found, rate, percent(l.Usage))
+	if l.Usage != nil {
+		full = percent(*l.Usage)
+	}
+	prompts := "-"
+	if l.TellHit || l.TellComputed {
+		prompts = grouped(int64(max(l.Queries, l.Computed)))
+	}
+	_, err := fmt.Fprintf(out, "%-8s  %12s  %12s  %8s  %6s", l.At.Format(time.TimeOnly), prompts, found, rate, full)
 	if l.Events != nil && err == nil {
 		_, err = fmt.Fprintf(out, "  %10s  %9s", grouped(int64(l.Events.Blocks)), grouped(int64(l.Events.Removed)))
 	}
@@ -343,89 +382,6 @@ func (l *logged) add(line []byte) {
 			l.Equal++
 		}
 	}
-}
-
-// A sent is a request that was sent, in the result of --send.
-type sent struct {
-	Request   int `json:"request"` // of the trace, from 1
-	Line      int `json:"line"`
-	Prompt    int `json:"prompt_tokens"`
-	Predicted int `json:"predicted_cached_tokens"`
-	Reported  int `json:"cached_tokens"`
-}
-
-// compare sends the prompts of a trace and compares predictions with reports.
-func (w *watchFlags) compare(cmd *cobra.Command, engine live.Engine, probe *live.Probe) error {
-	ctx := cmd.Context()
-	settings, err := probe.Settings(ctx, engine)
-	if err != nil {
-		return err
-	}
-	sim, err := simulationOf(settings)
-	if err != nil {
-		return err
-	}
-	cache, err := sim.make()
-	if err != nil {
-		return err
-	}
-	model, _, closer, err := openModel(cmd, &modelFlags{}, &w.upstream)
-	if err != nil {
-		return err
-	}
-	defer closer.Close()
-	render, err := openRenderer(ctx, w.trace.template, w.upstream.tokenizer, model.Tokenizer())
-	if err != nil {
-		return err
-	}
-	src := &traceFiles{cmd: cmd, flags: &w.trace, paths: []string{w.send}}
-	defer src.Close()
-	var total sent
-	equal, n, skipped := 0, 0, 0
-	for ; w.requests == 0 || n < w.requests; n++ {
-		q, err := src.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return err
-		}
-		ids, err := promptIDs(q, model.Tokenizer(), render)
-		if err != nil {
-			return fmt.Errorf("%s:%d: %w", w.send, q.Line, err)
-		}
-		if ids == nil {
-			skipped++
-			continue
-		}
-		s, err := w.sendOne(ctx, model, cache, ids, q)
-		if err != nil {
-			return fmt.Errorf("%s:%d: %w", w.send, q.Line, err)
-		}
-		s.Request, s.Line = n+1, q.Line
-		total.Prompt += s.Prompt
-		total.Predicted += s.Predicted
-		total.Reported += s.Reported
-		if s.Predicted == s.Reported {
-			equal++
-		}
-		if w.asJSON {
-			if err := writeJSON(cmd.OutOrStdout(), s); err != nil {
-				return err
-			}
-		} else if s.Predicted != s.Reported {
-			fmt.Fprintf(cmd.OutOrStdout(), "request %d (line %d): %d of %d tokens predicted, %d reported\n", s.Request, s.Line, s.Predicted, s.Prompt, s.Reported)
-		}
-	}
-	src.Close()
-	src.tell(cmd.ErrOrStderr())
-	if n -= skipped; n == 0 {
-		return fmt.Errorf("%s: no request tells its prompt", w.send)
-	}
-	if !w.asJSON {
-		fmt.Fprintf(cmd.OutOrStdout(), "%d of %s equal (%s); %s of %s prompt tokens predicted, %s reported\n", equal, counted(n, "request"), percent(shareOf(int64(equal), int64(n))),
-			grouped(int64(total.Predicted)), grouped(int64(total.Prompt)), grouped(int64(total.Reported)))
-	}
-	return nil
 }
 
 // sendOne sends a prompt. Of its keys the server is told the salt only.

@@ -40,7 +40,8 @@ type Conversation struct {
 // and continue_final_message. A JSON array is the messages alone. What vLLM does
 // to messages before it shows them to a template is done here (vLLM 0.32.0,
 // renderers/chat_utils.py: _postprocess_messages): arguments of tool calls that are a string become
-// the object that they spell, and content that is null or missing becomes "".
+// the object that they spell, or an empty one if they spell none; an assistant's empty
+// tool_calls are dropped; and content that is null or missing becomes "".
 func ParseConversation(body []byte) (*Conversation, error) {
 	v, err := Decode(body)
 	if err != nil {
@@ -89,7 +90,10 @@ func normalize(m *Object) error {
 	if content := m.values["content"]; content == nil {
 		m.Set("content", "")
 	}
-	calls, _ := m.values["tool_calls"].([]any)
+	calls, given := m.values["tool_calls"].([]any)
+	if given && len(calls) == 0 && m.Text("role") == "assistant" {
+		m.Delete("tool_calls")
+	}
 	for i, c := range calls {
 		call, _ := c.(*Object)
 		if call == nil {
@@ -101,16 +105,14 @@ func normalize(m *Object) error {
 		}
 		switch args := function.values["arguments"].(type) {
 		case string:
-			if args == "" {
-				function.Set("arguments", &Object{})
-				continue
-			}
 			v, err := Decode([]byte(args))
-			if err != nil {
-				return fmt.Errorf("tool_calls[%d].function.arguments: %w", i, err)
+			o, _ := v.(*Object)
+			if err != nil || o == nil {
+				o = &Object{} // such as those of a call that was cut at a limit
 			}
-			function.Set("arguments", v)
-		case nil:
+			function.Set("arguments", o)
+		case *Object:
+		default:
 			function.Set("arguments", &Object{})
 		}
 	}

@@ -1,6 +1,7 @@
 package chattemplate
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -43,6 +44,29 @@ func TestContentForms(t *testing.T) {
 		}
 		if !reflect.DeepEqual(plain(message), any(m)) {
 			t.Errorf("%v was changed to %v", m, plain(message))
+		}
+	}
+}
+
+// TestCallsAsVLLM compares with what vLLM makes of tool calls, in testdata/parts.json.
+func TestCallsAsVLLM(t *testing.T) {
+	var record struct{ Called, Calls []json.RawMessage }
+	readJSON(t, "testdata/parts.json", &record)
+	if len(record.Called) == 0 || len(record.Called) != len(record.Calls) {
+		t.Fatal("testdata/parts.json is not recorded")
+	}
+	for i, calls := range record.Called {
+		conv, err := ParseConversation([]byte(`[{"role":"assistant","content":"","tool_calls":` + string(calls) + `}]`))
+		if err != nil {
+			t.Errorf("%s: %v", calls, err)
+			continue
+		}
+		want, err := Decode(record.Calls[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conv.Messages[0].values["tool_calls"]; !reflect.DeepEqual(plain(got), plain(want)) {
+			t.Errorf("%s: %v, vLLM makes %s", calls, plain(got), record.Calls[i])
 		}
 	}
 }

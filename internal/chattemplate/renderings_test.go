@@ -165,7 +165,7 @@ func TestParseConversation(t *testing.T) {
 	}
 	for _, bad := range []string{
 		``, `{}`, `3`, `{"messages":[]} x`, `{"messages":[{}]}`, `{"messages":[3]}`, `{"messages":[{"role":"assistant","tool_calls":[{}]}]}`,
-		`{"messages":[{"role":"assistant","tool_calls":[{"function":{"arguments":"{"}}]}]}`, strings.Repeat("[", 300),
+		strings.Repeat("[", 300),
 	} {
 		if _, err := ParseConversation([]byte(bad)); err == nil {
 			t.Errorf("%.60s is taken", bad)

@@ -17,8 +17,9 @@ import (
 
 // checkReader reads data in a format and checks what holds for any input.
 func checkReader(t *testing.T, format string, data []byte) {
-	for _, skip := range []bool{false, true} {
-		opt := Options{Format: format, SkipBad: skip, MaxLine: 1 << 12, MaxUnpacked: 1 << 16}
+	for kind := range 3 {
+		skip, lax := kind > 0, kind > 1
+		opt := Options{Format: format, SkipBad: skip, MaxLine: 1 << 12, MaxUnpacked: 1 << 16, LaxClock: lax}
 		r, err := NewReader(bytes.NewReader(data), "f", opt)
 		if err != nil {
 			t.Fatal(err)
@@ -42,6 +43,9 @@ func checkReader(t *testing.T, format string, data []byte) {
 			last = q.Clone()
 		}
 		s := r.Stats()
+		if s.Skipped[Clock] > 0 && lax || s.Redated > 0 && !lax {
+			t.Fatalf("stats %+v, lax clock %v", s, lax)
+		}
 		if s.Requests != n || len(s.Errors) != min(s.Bad(), MaxKept) || !skip && s.Bad() > 0 {
 			t.Fatalf("%d requests, stats %+v", n, s)
 		}

@@ -1,5 +1,6 @@
 """Records which form of content vLLM finds that templates take, and what it
-makes of the parts of messages for them, in parts.json and partsvocabs.json.
+makes of the parts of messages for them and of tool calls, in parts.json and
+partsvocabs.json.
 
 Run: pip install vllm==0.32.0 (a build for CPUs will do), then
     python parts.py VOCABS
@@ -39,6 +40,12 @@ def parse(message, form):
     return m["content"]
 
 
+def called(calls):
+    message = {"role": "assistant", "content": "", "tool_calls": copy.deepcopy(calls)}
+    chat_utils._postprocess_messages([message])
+    return message.get("tool_calls")
+
+
 def write(name, value):
     with open(os.path.join(here, name), "w", encoding="utf-8") as f:
         json.dump(value, f, ensure_ascii=False, indent=1)
@@ -48,6 +55,7 @@ def write(name, value):
 record = json.load(open(os.path.join(here, "parts.json"), encoding="utf-8"))
 record["vllm"] = vllm.__version__
 record["formats"] = [detect(s) for s in record["templates"]]
+record["calls"] = [called(c) for c in record["called"]]
 record["contents"] = [{form: parse(m, form) for form in ("string", "openai")} for m in record["messages"]]
 write("parts.json", record)
 
