@@ -117,12 +117,6 @@ func (h *BlockHasher) BlockKeys(ids []vocab.ID, blockSize int, k Keys) ([]uint64
 // bytes, unless VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES is 0 (then all of it).
 func EventHash(hash []byte) uint64 { return binary.BigEndian.Uint64(hash[len(hash)-8:]) }
 
-// AppendGroupKey appends to dst the key under which vLLM keeps the block of a
-// group of layers: the hash and the group's number in four bytes.
-func AppendGroupKey(dst, hash []byte, group int) []byte {
-	return binary.BigEndian.AppendUint32(append(dst, hash...), uint32(group))
-}
-
 // extraKeys are what a block's hash covers beside tokens.
 type extraKeys struct {
 	lora, path, salt string

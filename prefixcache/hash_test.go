@@ -136,12 +136,6 @@ func TestBlockHasherErrors(t *testing.T) {
 	}
 }
 
-func TestGroupKey(t *testing.T) {
-	if got := AppendGroupKey(nil, []byte{0xab}, 258); string(got) != "\xab\x00\x00\x01\x02" {
-		t.Errorf("got % x", got)
-	}
-}
-
 func BenchmarkBlockHashes(b *testing.B) {
 	ids := make([]vocab.ID, 1_000_000)
 	for i := range ids {

@@ -36,7 +36,10 @@ func startLogServe(t *testing.T, args ...string) *logServe {
 	t.Cleanup(func() {
 		stop()
 		if status := <-done; status != exitOK {
-			t.Errorf("unfray serve ended with status %d:\n%s", status, log.text())
+			t.Errorf("unfray serve ended with status %d", status)
+		}
+		if t.Failed() {
+			t.Logf("the gateway's log:\n%s", log.text())
 		}
 	})
 	select {

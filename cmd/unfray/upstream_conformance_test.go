@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/unfray/unfray/internal/servertest"
 )
@@ -27,31 +25,7 @@ type front struct {
 // startFront serves on a free port until the test ends.
 func startFront(t *testing.T, s *servertest.Server, args ...string) *front {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	log := &watchedLog{urls: make(chan string, 1)}
-	done := make(chan int, 1)
-	go func() {
-		done <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, log)
-	}()
-	t.Cleanup(func() {
-		stop()
-		if status := <-done; status != exitOK {
-			t.Errorf("unfray serve ended with status %d", status)
-		}
-		if t.Failed() {
-			t.Logf("the gateway's log:\n%s", log.text())
-		}
-	})
-	select {
-	case url := <-log.urls:
-		return &front{url, s}
-	case status := <-done:
-		done <- status
-		t.Fatalf("unfray serve ended with status %d:\n%s", status, log.text())
-	case <-time.After(2 * time.Minute):
-		t.Fatal("the gateway does not listen after 2 minutes")
-	}
-	return nil
+	return &front{startLogServe(t, args...).url, s}
 }
 
 // oneThread starts a server for one test. Two threads wait for each other by
