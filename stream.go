@@ -62,6 +62,9 @@ type Result struct {
 	// took the text off, are among them.
 	IDs          []vocab.ID
 	FinishReason backend.FinishReason
+	// EndToken is the end-of-generation token that was drawn after IDs, or
+	// vocab.None.
+	EndToken vocab.ID
 	// StopString is the one of Request.Stop that ended the text, or "".
 	StopString string
 	Healing    Healing
@@ -197,6 +200,7 @@ func (s *Stream) Result() *Result {
 		Tokens:       s.tokens,
 		IDs:          s.ids,
 		FinishReason: end.Reason,
+		EndToken:     end.EndToken,
 		StopString:   s.a.stopString,
 		Healing: Healing{
 			Mode:           s.plan.Mode,

@@ -40,7 +40,7 @@ func Families() []string {
 // Family gives the separators of a family: "rule", "tag", "fence", "heading",
 // "quote", "newline", "marker", "label", and "added", the tokenizer's own added
 // tokens but for those by which templates and engines divide turns, name roles or
-// end generation; or of all with "". It is an error if there is no such family.
+// end generation; or of all with "", of the added tokens only control tokens then. It is an error if there is no such family.
 func Family(t *tokenizer.Tokenizer, name string) ([]Candidate, error) {
 	var list []Candidate
 	known := name == ""
@@ -54,7 +54,14 @@ func Family(t *tokenizer.Tokenizer, name string) ([]Candidate, error) {
 		}
 	}
 	if name == "" || name == addedFamily {
-		return append(list, addedTokens(t.Vocab())...), nil
+		for _, c := range addedTokens(t.Vocab()) {
+			// Those that plain text spells, such as Gemma's HTML tags, are asked for
+			// by name: they would push everything else down.
+			if c.Special || name == addedFamily {
+				list = append(list, c)
+			}
+		}
+		return list, nil
 	}
 	if !known {
 		return nil, fmt.Errorf("delimiter: no family %q; choose one of %s", name, strings.Join(Families(), ", "))

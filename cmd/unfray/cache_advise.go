@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -302,7 +303,9 @@ func (a *adviseFlags) measureTrace(cmd *cobra.Command, path string, w *advise.Wo
 		return nil
 	}
 	res, err := replay.Run(cmd.Context(), src, opt)
-	if err != nil {
+	if errors.Is(err, replay.ErrNoContent) && opt.Render == nil {
+		return errNoPrompt
+	} else if err != nil {
 		return err
 	}
 	src.Close()

@@ -147,6 +147,11 @@ func (w *watchFlags) sendAll(cmd *cobra.Command, total *comparison, src *traceFi
 		if err != nil {
 			return fmt.Errorf("%s:%d: %w", w.send, q.Line, err)
 		}
+		if s == nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "unfray: note: %s:%d: left out: %d tokens are more than the server has room for\n", w.send, q.Line, len(ids))
+			total.Skipped++
+			continue
+		}
 		s.Request, s.Line = n, q.Line
 		total.add(s)
 		if w.asJSON {
@@ -170,7 +175,7 @@ func (w *watchFlags) sumUp(out io.Writer, c *comparison) error {
 		_, err = fmt.Fprintf(out, "%d of %s equal (%s); %s of %s prompt tokens predicted, %s reported\n", c.Equal, counted(c.Requests, "request"), percent(shareOf(int64(c.Equal), int64(c.Requests))),
 			grouped(int64(c.Predicted)), grouped(int64(c.Prompt)), grouped(int64(c.Reported)))
 		if err == nil && c.Skipped > 0 {
-			_, err = fmt.Fprintf(out, "%s left out: no prompt, or none that is told\n", counted(c.Skipped, "request"))
+			_, err = fmt.Fprintf(out, "%s left out: no prompt, none that is told, or one that is too large\n", counted(c.Skipped, "request"))
 		}
 	}
 	if err == nil && w.strict && c.Equal < c.Requests {

@@ -72,7 +72,7 @@ func TestComparison(t *testing.T) {
 	c.add(&sent{Prompt: 20, Predicted: 16, Reported: 0})
 	c.Skipped = 1
 	var out bytes.Buffer
-	if err := (&watchFlags{}).sumUp(&out, c); err != nil || out.String() != "1 of 2 requests equal (50.0 %); 20 of 30 prompt tokens predicted, 4 reported\n1 request left out: no prompt, or none that is told\n" {
+	if err := (&watchFlags{}).sumUp(&out, c); err != nil || out.String() != "1 of 2 requests equal (50.0 %); 20 of 30 prompt tokens predicted, 4 reported\n1 request left out: no prompt, none that is told, or one that is too large\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	out.Reset()

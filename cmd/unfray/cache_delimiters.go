@@ -72,7 +72,7 @@ func (d *delimiterFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	candidates, err := d.candidates(t, args)
+	candidates, err := d.candidates(cmd, t, args)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (d *delimiterFlags) run(cmd *cobra.Command, args []string) error {
 	return printRanks(out, t, verdicts)
 }
 
-func (d *delimiterFlags) candidates(t *tokenizer.Tokenizer, args []string) ([]delimiter.Candidate, error) {
+func (d *delimiterFlags) candidates(cmd *cobra.Command, t *tokenizer.Tokenizer, args []string) ([]delimiter.Candidate, error) {
 	if len(args) == 0 || d.family != "" {
 		list, err := delimiter.Family(t, d.family)
 		if err != nil {
@@ -134,19 +134,22 @@ func (d *delimiterFlags) candidates(t *tokenizer.Tokenizer, args []string) ([]de
 		if len(args) == 0 {
 			return list, nil
 		}
-		more, err := d.own(args)
+		more, err := d.own(cmd, t, args)
 		return append(list, more...), err
 	}
-	return d.own(args)
+	return d.own(cmd, t, args)
 }
 
 // own makes candidates of arguments.
-func (d *delimiterFlags) own(args []string) ([]delimiter.Candidate, error) {
+func (d *delimiterFlags) own(cmd *cobra.Command, t *tokenizer.Tokenizer, args []string) ([]delimiter.Candidate, error) {
 	var list []delimiter.Candidate
 	for _, a := range args {
 		text, err := d.unquote(a)
 		if err != nil {
 			return nil, err
+		}
+		if !d.special && controls(t, text) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "unfray: note: %q is a control token of the tokenizer; without --special it is judged as text that spells it\n", text)
 		}
 		list = append(list, delimiter.Candidate{Text: text, Family: "own", Special: d.special})
 	}
@@ -192,6 +195,17 @@ func readTexts(path string) (texts [][]byte, err error) {
 	return texts, nil
 }
 
+// maxStatement is how many characters of a claim the table shows.
+const maxStatement = 60
+
+// cut shortens a text to n characters.
+func cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
 // printRanks prints a row for each verdict, with the first text that shows where it
 // fails.
 func printRanks(w io.Writer, t *tokenizer.Tokenizer, verdicts []delimiter.Verdict) error {
@@ -209,7 +223,7 @@ func printRanks(w io.Writer, t *tokenizer.Tokenizer, verdicts []delimiter.Verdic
 		if example == "" {
 			side = ""
 		}
-		rows[i] = []string{strconv.Itoa(v.Rank), name, strconv.Itoa(len(v.IDs)), percent(v.After.Share), percent(v.Before.Share), v.After.Statement, side + example}
+		rows[i] = []string{strconv.Itoa(v.Rank), name, strconv.Itoa(len(v.IDs)), percent(v.After.Share), percent(v.Before.Share), cut(v.After.Statement, maxStatement), side + example}
 	}
 	// Numbers to the right, which the table has behind the words.
 	head := []string{"rank", "separator", "tokens", "bites after", "before", "keeps its tokens", "shown by"}
@@ -279,3 +293,9 @@ func printSide(w io.Writer, t *tokenizer.Tokenizer, verb string, s *delimiter.Si
 }
 
 func bytesOf(t *tokenizer.Tokenizer, id vocab.ID) []byte { return t.Vocab().Bytes(id) }
+
+// controls reports whether a text is a control token's.
+func controls(t *tokenizer.Tokenizer, text string) bool {
+	v := t.Vocab()
+	return slices.ContainsFunc(v.Controls(), func(id vocab.ID) bool { return string(v.Bytes(id)) == text })
+}

@@ -155,7 +155,12 @@ func replayColumns() []column {
 		{"left out", func(r *replayed) bool { return r.leftOut() > 0 }, func(r *replayed) string { return grouped(r.leftOut()) }},
 		{"wait", func(r *replayed) bool { return r.result.FirstToken > 0 }, func(r *replayed) string { return seconds(r.result.Wait) }},
 		{"first token", func(r *replayed) bool { return r.result.FirstToken > 0 }, func(r *replayed) string { return seconds(r.result.FirstToken) }},
-		{"cost", func(r *replayed) bool { return r.cost != nil }, func(r *replayed) string { return r.cost.text() }},
+		{"cost", func(r *replayed) bool { return r.cost != nil }, func(r *replayed) string {
+			if r.leftOut() > 0 {
+				return "-" // that of the others compares with nothing
+			}
+			return r.cost.text()
+		}},
 	}
 	for i, head := range []string{"to capacity", "to routing", "to rounding", "to boundary", "content"} {
 		columns = append(columns, column{head, func(r *replayed) bool { return r.result.Loss != nil }, func(r *replayed) string {

@@ -101,6 +101,10 @@ func templateError(flag string, err error) error {
 	return fmt.Errorf("--chat-template: %w", err)
 }
 
+// errNoPrompt is the error of a trace of which no prompt can be made, where there
+// is no chat template.
+var errNoPrompt = errors.New("no request of the trace tells its prompt: conversations need a chat template, and there is none beside the tokenizer; give --chat-template")
+
 // renderFunc makes a prompt of a conversation.
 type renderFunc = func(messages, tools json.RawMessage) ([]vocab.ID, error)
 

@@ -170,6 +170,8 @@ func (t *trial) one(s simulation, workers int) error {
 		switch err := errors.Join(err, src.Close()); {
 		case errors.Is(err, replay.ErrTakesTokens):
 			r.failed, r.never = errNoHashes(&s), true
+		case errors.Is(err, replay.ErrNoContent) && o.Render == nil:
+			return errNoPrompt
 		case err != nil:
 			return err
 		default:

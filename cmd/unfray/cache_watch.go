@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unfray/unfray"
+	"github.com/unfray/unfray/backend"
 	"github.com/unfray/unfray/heal"
 	"github.com/unfray/unfray/prefixcache"
 	"github.com/unfray/unfray/prefixcache/live"
@@ -384,10 +385,13 @@ func (l *logged) add(line []byte) {
 	}
 }
 
-// sendOne sends a prompt. Of its keys the server is told the salt only.
+// sendOne sends a prompt; it gives nil for one that the server has no room for. Of
+// its keys the server is told the salt only.
 func (w *watchFlags) sendOne(ctx context.Context, model *unfray.Model, cache prefixcache.Cache, prompt []vocab.ID, q *trace.Request) (*sent, error) {
 	lease, err := cache.Begin(&prefixcache.Request{Prompt: prompt, Keys: prefixcache.Keys{Salt: q.Keys.Salt}})
-	if err != nil {
+	if errors.Is(err, prefixcache.ErrTooLarge) {
+		return nil, nil // the server would refuse it
+	} else if err != nil {
 		return nil, err
 	}
 	req := &unfray.Request{Prompt: unfray.Prompt{IDs: prompt}, Heal: heal.Off, MaxTokens: w.maxTokens}
@@ -402,7 +406,11 @@ func (w *watchFlags) sendOne(ctx context.Context, model *unfray.Model, cache pre
 	if err != nil {
 		return nil, err
 	}
-	cache.End(lease, res.IDs)
+	output := res.IDs
+	if res.FinishReason == backend.FinishStop && res.StopString == "" {
+		output = append(output, res.EndToken) // it was drawn, and never computed
+	}
+	cache.End(lease, output)
 	return &sent{Prompt: len(prompt), Predicted: lease.Cached, Reported: res.Usage.CachedTokens}, nil
 }
 

@@ -17,7 +17,7 @@ import (
 // Errors of [Turns] about its arguments.
 var (
 	ErrNoTemplate  = errors.New("audit: the chat template is nil: give that of the model")
-	ErrNoAnswer    = errors.New("audit: no message of the conversation is the assistant's: give one with answers, or use Probe")
+	ErrNoAnswer    = errors.New("audit: no message of the conversation is the assistant's: give one with answers")
 	ErrFewOutputs  = errors.New("audit: there are more outputs than messages of the assistant")
 	ErrFewMoments  = errors.New("audit: the times of the requests must be as many as the prompts, or none")
 	ErrBlockLength = errors.New("audit: TurnsOptions.BlockSize is below zero: give the block size in tokens, as the engine reports it")

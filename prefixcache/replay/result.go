@@ -94,6 +94,9 @@ func (p *player) over() []Bucket {
 func (p *player) notes() (notes []string) {
 	switch c := max(p.opt.Concurrency, 1); {
 	case p.opt.Timing != nil:
+		if p.reader.job.at == 0 && len(p.rows) > 1 {
+			notes = append(notes, "The trace tells no times: all requests come at once.")
+		}
 		notes = append(notes, fmt.Sprintf("Times are modelled: prompts are read at %g tokens a second and outputs generated at %g, whatever else runs.", p.opt.Timing.Prefill, p.opt.Timing.Decode))
 	case c == 1:
 		notes = append(notes, "Requests run one after the other in the trace's order: none holds room while another runs.")
