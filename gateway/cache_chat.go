@@ -24,7 +24,7 @@ type passedChat struct {
 }
 
 // watchChat begins to tokenize a conversation that is passed on, where the model
-// has a simulated cache.
+// has a simulated cache and the server need not be asked, or may be.
 func (x *exchange) watchChat(m *model, body []byte) {
 	if m.watch == nil || m.Chat == nil && m.template == nil {
 		return
@@ -32,6 +32,10 @@ func (x *exchange) watchChat(m *model, body []byte) {
 	ctx, cancel := context.WithCancel(x.ctx)
 	c := &passedChat{job: &job{model: m, n: 1}, cancel: cancel, done: make(chan *prediction, 1)}
 	x.chat = c
+	if m.Chat != nil && !m.AskChats {
+		c.done <- nil // what the answer reports is noted all the same
+		return
+	}
 	go func() {
 		defer func() {
 			if recover() != nil {

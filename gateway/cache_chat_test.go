@@ -99,11 +99,13 @@ func TestPassedOnChatIsNotHeldUp(t *testing.T) {
 		"panics":  {func(context.Context) ([]vocab.ID, error) { panic("x") }, "", ""},
 		"image": {func(context.Context) ([]vocab.ID, error) { t.Error("an image is tokenized"); return nil, nil },
 			`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}`, ""},
+		"unasked": {func(context.Context) ([]vocab.ID, error) { t.Error("the server is asked"); return nil, nil }, "", ""},
 		"tools":   {nil, `{"role":"user","content":"a"},{"role":"tool","content":"b"}`, ""},
 		"refuses": {nil, `{"role":"user","content":[{"type":"text","text":7}]}`, ""},
 	} {
 		r := newRelayRig(t, func(m *gateway.Model) {
 			m.Cache, m.Upstream, m.Chat = radix(t), &gateway.Upstream{Transport: answering(answer)}, backend.ChatTokenizer(tc.tokenize)
+			m.AskChats = name != "unasked"
 			if tc.tokenize == nil {
 				m.Chat = nil
 			}
@@ -127,7 +129,7 @@ func TestPassedOnChatIsNotHeldUp(t *testing.T) {
 // TestAttributesStandOnce logs a request that could not be healed and was passed on: readers of JSON refuse a name that
 // stands twice.
 func TestAttributesStandOnce(t *testing.T) {
-	r := newRelayRig(t, func(m *gateway.Model) { m.Cache = radix(t) })
+	r := newRelayRig(t, func(m *gateway.Model) { m.Cache, m.AskChats = radix(t), true })
 	r.server.err = &backend.UnsupportedError{Param: "grammar", Text: "x"}
 	if a := r.complete(`{"prompt":"The capital of France is Pa","temperature":0,"max_tokens":4}`); a.status != 200 || len(r.up.bodies) != 1 {
 		t.Fatalf("%d %s", a.status, a.body)

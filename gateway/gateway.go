@@ -106,6 +106,9 @@ type Model struct {
 	// tells of requests whose tokens are known how many it expects to be cached.
 	// nil: nothing is expected. The gateway alone uses it.
 	Cache prefixcache.Cache
+	// AskChats says that Chat may be asked for the tokens of conversations that are
+	// passed on, for the sake of Cache alone: a request to the server beside each.
+	AskChats bool
 	// NoHeal, if not nil, says why nothing is healed. Answers carry its code.
 	// [Gateway.SetNoHeal] changes it.
 	NoHeal *heal.Note

@@ -12,7 +12,7 @@ import (
 // of them is what the server reports.
 func TestConformanceChatPrediction(t *testing.T) {
 	s := oneThread(t)
-	l := startLogServe(t, "--config", jsonConfig(t, "llamacpp", s.URL, filepath.Base(s.Model), ""))
+	l := startLogServe(t, "--config", jsonConfig(t, "llamacpp", s.URL, filepath.Base(s.Model), ", cache_prediction: on"))
 	talks := [2][]object{}
 	for i := range talks {
 		talks[i] = []object{{"role": "system", "content": fmt.Sprintf("You are assistant number %d. Answer in one sentence.", i)}}

@@ -136,6 +136,7 @@ func (s *setup) addServed(ctx context.Context, spec *upstreamSpec, pool *upstrea
 		if served.Cache, err = spec.cache(ctx); err != nil {
 			s.cfg.Log.Info("what is cached is not predicted", "model", served.Name, "reason", err)
 		}
+		served.AskChats = s.prediction == config.On
 	}
 	s.cfg.Models = append(s.cfg.Models, served)
 	if served.Model != nil {

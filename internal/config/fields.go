@@ -135,7 +135,7 @@ var model = object(
 	key("max_tokens", integer("tokens", 1, maxContext, false), func(m *Model) *int { return &m.MaxTokens },
 		"Most tokens of one continuation. Default: no limit."),
 	key("cache_prediction", toggle(), func(m *Model) *Toggle { return &m.CachePrediction },
-		"Whether the log tells how many tokens of a prompt are expected in the engine's cache. Default: on, unless heal is off: then requests need not be read."),
+		"Whether the log tells how many tokens of a prompt are expected in the engine's cache. On also asks the server for the tokens of conversations that are passed on, with a request beside each. Default: all but those, unless heal is off: then requests need not be read."),
 	key("recovery", recovering, func(m *Model) *Recovery { return &m.Recovery },
 		"What is done to the model's answers. A key that is left out is that of the file's recovery."),
 ).also(oneOfKeys("file", "upstream"))
