@@ -71,7 +71,7 @@ check: ## the static part: formatting, vet, staticcheck, builds
 GOTEST := $(GO) test $(RACE) -timeout 15m
 
 # Packages that shorten their tests under the race detector run them at full length too.
-test-default: FULL = $(if $(RACE),$(sort $(dir $(shell grep -rlE '^//go:build race' --include='*_test.go' .))))
+test-default: FULL = $(if $(RACE),$(sort $(dir $(shell grep -rlE '^//go:build race|tokenizertest\.Race' --include='*_test.go' .))))
 test-default: ## tests of the default build, with the race detector
 	@echo '==> $(GOTEST) ./...$(if $(RACE),, (no C compiler $(CC): without the race detector))'
 	@$(MODELENV) && $(NOSERVERS) $(GOTEST) ./...

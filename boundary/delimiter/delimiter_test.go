@@ -574,9 +574,9 @@ func FuzzRank(f *testing.F) {
 
 // TestSmolLM2 ranks all families with the vocabulary of a model's file.
 func TestSmolLM2(t *testing.T) {
-	path := os.Getenv("UNFRAY_MODEL")
+	path := os.Getenv("UNFRAY_TEST_MODEL")
 	if path == "" || testing.Short() || tokenizertest.Race {
-		t.Skip("needs UNFRAY_MODEL, and time")
+		t.Skip("needs UNFRAY_TEST_MODEL, and time")
 	}
 	tok, err := tokenizer.OpenGGUF(filepath.Clean(path))
 	if err != nil {
